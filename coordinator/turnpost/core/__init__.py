@@ -1,0 +1,1 @@
+"""The part that hooks share with the rest: standard library only, imported piece by piece when there is work."""

@@ -1,0 +1,236 @@
+"""The one module that writes files.
+
+Every write is a private temporary file, fsynced when the caller needs it to survive a power cut, and renamed into
+place, so a reader sees the old bytes or the new ones, never a part. Nothing here follows a link in the last
+component, and what is read is checked for kind, owner and size first.
+"""
+
+from __future__ import annotations
+
+import errno
+import fcntl
+import os
+import stat
+
+from turnpost.core import clock
+from turnpost.core.errors import BadFile, LockBusy
+
+TYPE_CHECKING = False
+if TYPE_CHECKING:
+    from types import TracebackType
+
+RECORD_LIMIT = 4 * 1024 * 1024
+_counter = 0
+
+
+def mkdir(path: str) -> None:
+    """Make a private folder and its parents; one that is there stays as it is."""
+    os.makedirs(path, mode=0o700, exist_ok=True)
+
+
+def names(path: str) -> list[str]:
+    """The visible names in a folder, sorted; a missing folder has none."""
+    try:
+        found = os.listdir(path)
+    except (FileNotFoundError, NotADirectoryError):
+        return []
+    return sorted(name for name in found if name[0] != ".")
+
+
+def exists(path: str) -> bool:
+    """Whether something of this name is there (a dangling link counts)."""
+    try:
+        os.lstat(path)
+    except OSError:
+        return False
+    return True
+
+
+def read(path: str, limit: int = RECORD_LIMIT) -> bytes:
+    """The bytes of a regular file of ours.
+
+    Raises FileNotFoundError when there is none and BadFile for a link, a device, a FIFO, a foreign owner or a file
+    over `limit` bytes. O_NONBLOCK keeps a FIFO planted under the name from hanging the open.
+    """
+    try:
+        fd = os.open(path, os.O_RDONLY | os.O_NOFOLLOW | os.O_NONBLOCK | os.O_CLOEXEC)
+    except OSError as error:
+        if error.errno in (errno.ELOOP, errno.EMLINK):
+            raise BadFile(f"{path} is a link; turnpost does not follow it") from error
+        raise
+    try:
+        info = os.fstat(fd)
+        if not stat.S_ISREG(info.st_mode):
+            raise BadFile(f"{path} is not a regular file")
+        if info.st_uid != os.geteuid():
+            raise BadFile(f"{path} belongs to user {info.st_uid}, not to {os.geteuid()}")
+        if info.st_size > limit:
+            raise BadFile(f"{path} has {info.st_size} bytes, over the limit of {limit}", size=info.st_size, limit=limit)
+        parts: list[bytes] = []
+        room = limit
+        while room > 0 and (part := os.read(fd, min(room, 1 << 20))):
+            parts.append(part)
+            room -= len(part)
+        return b"".join(parts)
+    finally:
+        os.close(fd)
+
+
+def write(path: str, data: bytes, *, durable: bool = True, mode: int = 0o600) -> None:
+    """Replace `path` by `data` in one step. Raises OSError (disk full, read-only, …) and then leaves the old file."""
+    temporary = _temporary(path, data, durable, mode)
+    try:
+        os.rename(temporary, path)
+    except BaseException:
+        unlink(temporary)
+        raise
+    if durable:
+        sync_folder(os.path.dirname(path))
+
+
+def create(path: str, data: bytes, *, durable: bool = True) -> bool:
+    """Write `path` only if nothing has that name; False when something has. The link call decides between rivals."""
+    temporary = _temporary(path, data, durable, 0o600)
+    try:
+        os.link(temporary, path, follow_symlinks=False)
+    except FileExistsError:
+        return False
+    finally:
+        unlink(temporary)
+    if durable:
+        sync_folder(os.path.dirname(path))
+    return True
+
+
+def move(source: str, target: str) -> None:
+    """Rename within the spool: the step that changes a record's state."""
+    os.rename(source, target)
+
+
+def unlink(path: str) -> None:
+    """Remove a file; one that is gone already is fine."""
+    try:
+        os.unlink(path)
+    except FileNotFoundError:
+        pass
+
+
+def touch(path: str) -> None:
+    """Make sure an empty file of this name exists and its time is new: a bell for whoever watches the folder."""
+    fd = os.open(path, os.O_WRONLY | os.O_CREAT | os.O_NOFOLLOW | os.O_NONBLOCK | os.O_CLOEXEC, 0o600)
+    try:
+        os.utime(fd)
+    finally:
+        os.close(fd)
+
+
+def append(path: str, line: bytes, limit: int) -> None:
+    """Add a line to a log; past `limit` bytes the log becomes `path.1` first, so it never grows for ever."""
+    flags = os.O_WRONLY | os.O_CREAT | os.O_APPEND | os.O_NOFOLLOW | os.O_NONBLOCK | os.O_CLOEXEC
+    fd = os.open(path, flags, 0o600)
+    try:
+        if os.fstat(fd).st_size > limit:
+            os.rename(path, path + ".1")
+            os.close(fd)
+            fd = os.open(path, flags, 0o600)
+        os.write(fd, line)
+    finally:
+        os.close(fd)
+
+
+def sync_folder(path: str) -> None:
+    """Make a rename survive a power cut."""
+    fd = os.open(path or ".", os.O_RDONLY | os.O_CLOEXEC)
+    try:
+        os.fsync(fd)
+    finally:
+        os.close(fd)
+
+
+def sweep(folder: str, older_than: float) -> int:
+    """Remove temporary files that a killed writer left, older than `older_than` seconds; how many there were."""
+    swept = 0
+    limit = clock.now() - older_than
+    try:
+        found = os.listdir(folder)
+    except OSError:
+        return 0
+    for name in found:
+        if name.startswith(".") and name.endswith(".tmp"):
+            path = f"{folder}/{name}"
+            try:
+                if os.lstat(path).st_mtime < limit:
+                    os.unlink(path)
+                    swept += 1
+            except FileNotFoundError:
+                pass
+    return swept
+
+
+class Lock:
+    """An exclusive flock on a file that is never deleted, shared with `filelock` on the same path.
+
+    Entering raises LockBusy after `timeout` seconds. The kernel drops the lock when its holder dies, so there is
+    nothing to steal and nothing to clean up.
+    """
+
+    def __init__(self, path: str, timeout: float = 0.5) -> None:
+        self._path = path
+        self._timeout = timeout
+        self._fd = -1
+
+    def __enter__(self) -> Lock:
+        flags = os.O_RDWR | os.O_CREAT | os.O_NOFOLLOW | os.O_NONBLOCK | os.O_CLOEXEC
+        fd = os.open(self._path, flags, 0o600)
+        end = clock.monotonic() + self._timeout
+        try:
+            while True:
+                try:
+                    fcntl.flock(fd, fcntl.LOCK_EX | fcntl.LOCK_NB)
+                    break
+                except OSError as error:
+                    if error.errno not in (errno.EAGAIN, errno.EACCES):
+                        raise
+                    if clock.monotonic() >= end:
+                        raise LockBusy(
+                            f"{self._path} was held by another process for {self._timeout:g} s; try again",
+                            seconds=self._timeout,
+                        ) from error
+                    clock.sleep(0.002)
+        except BaseException:
+            os.close(fd)
+            raise
+        self._fd = fd
+        return self
+
+    def __exit__(
+        self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None
+    ) -> None:
+        os.close(self._fd)
+        self._fd = -1
+
+
+def _temporary(path: str, data: bytes, durable: bool, mode: int) -> str:
+    global _counter
+    _counter += 1
+    folder, _, base = path.rpartition("/")
+    temporary = f"{folder}/.{base}.{os.getpid()}.{_counter}.tmp"
+    flags = os.O_WRONLY | os.O_CREAT | os.O_EXCL | os.O_NOFOLLOW | os.O_CLOEXEC
+    try:
+        fd = os.open(temporary, flags, mode)
+    except FileExistsError:
+        # A writer with our pid was killed here once; its half file is nobody's.
+        os.unlink(temporary)
+        fd = os.open(temporary, flags, mode)
+    try:
+        view = memoryview(data)
+        while view:
+            view = view[os.write(fd, view) :]
+        if durable:
+            os.fsync(fd)
+    except BaseException:
+        os.close(fd)
+        unlink(temporary)
+        raise
+    os.close(fd)
+    return temporary
