@@ -1,0 +1,173 @@
+"""Which hooks turnpost puts into settings, and how they join and leave what is there. Pure functions.
+
+Shape of a settings file's hooks (source: Claude Code's settings documentation)::
+
+    {"hooks": {EVENT: [{"matcher": …, "hooks": [{"type": "command", "command": …, "args": […]}]}]}}
+
+An entry of turnpost's is known by its last argument, the word ``turnpost`` after a hook script's path, whatever
+interpreter and folder an older install wrote. A stranger's ``hooks/stop.py`` lacks that word.
+"""
+
+from __future__ import annotations
+
+import json
+import re
+import shlex
+from pathlib import Path
+from typing import Any
+
+from turnpost.data import hooks_dir, templates_dir
+from turnpost.install.errors import SettingsRefused
+from turnpost.install.json_text import is_list, is_object
+
+MARKER = "turnpost"
+_SCRIPT = re.compile(r"[/\\]hooks[/\\]\w+\.py$")
+
+# Python ends with 2 when its script is missing, and 2 is what makes a Stop hook block and a waiter wake its agent,
+# again and again: a deleted environment would run an agent in circles. So the script is opened by this line, which
+# ends with 0 when there is none.
+_GUARD = (
+    "import os,sys;del sys.argv[0];__file__=sys.argv[0];"
+    "os.access(__file__,4) and exec(compile(open(__file__,'rb').read(),__file__,'exec'))"
+)
+
+
+def hooks_block(python: Path, hooks: Path | None = None) -> dict[str, Any]:
+    """The ``hooks`` object of the template, with the interpreter and the scripts' folder (default: this install's)."""
+    text = (templates_dir() / "hooks.json").read_text(encoding="utf-8")
+    values = {"{python}": str(python), "{guard}": _GUARD, "{hooks}": str(hooks or hooks_dir())}
+    block: dict[str, Any] = _filled(json.loads(text), values)["hooks"]
+    return block
+
+
+def merge(settings: dict[str, Any], hooks: dict[str, Any]) -> dict[str, Any]:
+    """*settings* with turnpost's *hooks* (as from `hooks_block`) in it, once, and all else as it was, in its order.
+
+    Entries of an older install are replaced in their place. Raises SettingsRefused when a part that hooks must go
+    into is of another kind than Claude Code reads.
+    """
+    present = _events(settings)
+    merged: dict[str, Any] = {}
+    for event, groups in present.items():
+        wanted = hooks.get(event)
+        if wanted is None:
+            if (kept := _without_ours(groups)) is not None:
+                merged[event] = kept
+        else:
+            merged[event] = _joined(event, groups, wanted)
+    for event, wanted in hooks.items():
+        merged.setdefault(event, wanted)
+    return {**settings, "hooks": merged}
+
+
+def remove(settings: dict[str, Any]) -> dict[str, Any]:
+    """*settings* without turnpost's hooks; what only they had filled goes too. Raises SettingsRefused like `merge`."""
+    present = _events(settings)
+    kept = {event: rest for event, groups in present.items() if (rest := _without_ours(groups)) is not None}
+    if kept or not present:
+        return {**settings, "hooks": kept} if "hooks" in settings else dict(settings)
+    return {key: value for key, value in settings.items() if key != "hooks"}
+
+
+def is_ours(entry: object) -> bool:
+    """Whether a hook entry was written by turnpost, by this install or another."""
+    command = command_of(entry)
+    return len(command) > 2 and command[-1] == MARKER and _SCRIPT.search(command[-2]) is not None
+
+
+def command_of(entry: object) -> tuple[str, ...]:
+    """The words a hook entry runs; empty for what is no command hook or cannot be read as one."""
+    if not is_object(entry) or entry.get("type") != "command" or not isinstance(entry.get("command"), str):
+        return ()
+    args = entry.get("args")
+    if args is None:
+        try:
+            # A plugin may write the same as one shell line.
+            return tuple(shlex.split(entry["command"]))
+        except ValueError:
+            return ()
+    if not is_list(args) or not all(isinstance(word, str) for word in args):
+        return ()
+    return (entry["command"], *args)
+
+
+def entries(settings: dict[str, Any]) -> list[tuple[str, dict[str, Any]]]:
+    """Each (event, hook entry) of turnpost's in *settings*, in order; broken parts hold none."""
+    found = settings.get("hooks")
+    if not is_object(found):
+        return []
+    return [
+        (event, entry)
+        for event, groups in found.items()
+        if is_list(groups)
+        for group in groups
+        for entry in _ours_in(group)
+    ]
+
+
+def _filled(value: Any, values: dict[str, str]) -> Any:
+    if isinstance(value, str):
+        for mark, text in values.items():
+            # Only where the mark begins the text: a path that holds a mark itself is not filled again.
+            if value.startswith(mark):
+                return text + value.removeprefix(mark)
+        return value
+    if is_list(value):
+        return [_filled(item, values) for item in value]
+    if is_object(value):
+        return {key: _filled(item, values) for key, item in value.items()}
+    return value
+
+
+def _events(settings: dict[str, Any]) -> dict[str, Any]:
+    found = settings.get("hooks", {})
+    if not is_object(found):
+        raise SettingsRefused('"hooks" is no object')
+    return found
+
+
+def _joined(event: str, groups: object, wanted: list[Any]) -> list[Any]:
+    if not is_list(groups):
+        raise SettingsRefused(f'"hooks.{event}" is no list')
+    present = [entry for group in groups for entry in _ours_in(group)]
+    if present == [entry for group in wanted for entry in _ours_in(group)] and not any(
+        _narrowed(group) for group in groups
+    ):
+        return groups
+    result: list[Any] = []
+    place: int | None = None
+    for group in groups:
+        kept = _group_without_ours(group)
+        if kept is not None:
+            result.append(kept)
+        if place is None and _ours_in(group):
+            place = len(result)
+    at = len(result) if place is None else place
+    return result[:at] + wanted + result[at:]
+
+
+def _narrowed(group: object) -> bool:
+    """Whether entries of ours stand under a matcher that lets only some calls through."""
+    return is_object(group) and bool(_ours_in(group)) and group.get("matcher") not in (None, "", "*")
+
+
+def _without_ours(groups: object) -> object | None:
+    """An event's value without our entries; None when nothing else was in it."""
+    if not is_list(groups):
+        return groups
+    kept = [rest for group in groups if (rest := _group_without_ours(group)) is not None]
+    return kept if kept or not groups else None
+
+
+def _group_without_ours(group: object) -> object | None:
+    ours = _ours_in(group)
+    if not ours or not is_object(group):
+        return group
+    rest = [entry for entry in group["hooks"] if not is_ours(entry)]
+    return {**group, "hooks": rest} if rest else None
+
+
+def _ours_in(group: object) -> list[dict[str, Any]]:
+    if not is_object(group) or not is_list(group.get("hooks")):
+        return []
+    return [entry for entry in group["hooks"] if is_ours(entry)]
