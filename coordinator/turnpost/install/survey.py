@@ -6,6 +6,7 @@ import json
 import os
 import sys
 from collections.abc import Iterator
+from itertools import chain
 from pathlib import Path
 from typing import Any, Literal, NamedTuple
 
@@ -20,10 +21,13 @@ _MANAGED = "/etc/claude-code"
 _MANAGED_DARWIN = "/Library/Application Support/ClaudeCode"
 
 
+Origin = Scope | Literal["managed", "plugin"]
+
+
 class InstalledHook(NamedTuple):
     """One hook entry of turnpost's. `command` is the program and its arguments, the script before the last."""
 
-    scope: Scope | Literal["managed", "plugin"]
+    scope: Origin
     path: Path
     event: str
     command: tuple[str, ...]
@@ -47,7 +51,7 @@ def installed_hooks(project_dir: Path) -> list[InstalledHook]:
         except SettingsRefused:
             continue
         found += [InstalledHook(scope, path, event, command_of(entry)) for event, entry in entries(settings)]
-    for origin, path in (*_managed(), *_plugins()):
+    for origin, path in chain(_managed(), _plugins()):
         settings = _foreign(path)
         found += [InstalledHook(origin, path, event, command_of(entry)) for event, entry in entries(settings)]
     return found
@@ -72,11 +76,11 @@ def _settings_paths(project_dir: Path) -> dict[Scope, Path]:
     return paths
 
 
-def _managed() -> Iterator[tuple[Literal["managed"], Path]]:
+def _managed() -> Iterator[tuple[Origin, Path]]:
     yield "managed", Path(_MANAGED_DARWIN if sys.platform == "darwin" else _MANAGED) / "managed-settings.json"
 
 
-def _plugins() -> Iterator[tuple[Literal["plugin"], Path]]:
+def _plugins() -> Iterator[tuple[Origin, Path]]:
     root = config_dir() / "plugins"
     for folder, folders, names in os.walk(root):
         depth = len(Path(folder).relative_to(root).parts)
