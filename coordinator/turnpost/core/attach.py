@@ -1,0 +1,118 @@
+"""A session starts: which agent is it? Called by the SessionStart hook, idempotent, serialised by one lock."""
+
+from __future__ import annotations
+
+import os
+
+from turnpost.core import clock, files, home, mailbox, procs, registry, text
+
+TYPE_CHECKING = False
+if TYPE_CHECKING:
+    from typing import Literal
+
+    from turnpost.core.records import Agent, State
+
+    Link = Literal["same", "moved", "copied", "stranger"]
+
+
+class Start:
+    """What a SessionStart hook is told, by its input and its environment."""
+
+    __slots__ = ("background", "cwd", "env_key", "name", "parent_session", "pid", "project", "session_id", "source", "transcript")
+
+    def __init__(
+        self, session_id: str, source: str, pid: int, *, transcript: str = "", cwd: str = "", project: str = "",
+        env_key: str = "", name: str = "", parent_session: str = "", background: bool = False,
+    ) -> None:  # fmt: skip
+        self.session_id = session_id
+        self.source = source
+        self.pid = pid
+        self.transcript = transcript
+        self.cwd = cwd
+        self.project = project
+        self.env_key = env_key
+        self.name = name
+        self.parent_session = parent_session
+        self.background = background
+
+
+def attach(root: str, start: Start) -> Agent:
+    """Find or make the agent of a starting session, relink it, and record its state."""
+    registry.prepare(root)
+    with files.Lock(root + "/registry.lock", 5.0):
+        agent = _known(root, start) or _register(root, start)
+        with mailbox.Mailbox(root, agent["key"]).lock(5.0):
+            state = registry.load_state(root, agent["key"])
+            kind = link_kind(state, start, _lives(state))
+            if kind == "stranger":
+                agent = _register(root, start)
+                state = None
+            if kind == "copied" and state is not None and state["session_id"] not in agent["retire"]:
+                agent["retire"] = [*agent["retire"], state["session_id"]]
+                registry.save_agent(root, agent)
+            registry.link(root, agent, start.session_id, start.pid)
+            registry.save_state(root, agent["key"], first_state(state, start))
+    return agent
+
+
+def link_kind(state: State | None, start: Start, old_lives: bool) -> Link:
+    """How a session relates to the one its agent had. Pure.
+
+    `copied`: ours was resumed while it still ran, so Claude Code made a copy; the copy is the one that has the prompt
+    and goes on, the other is to be retired. `stranger`: a person forked a session that lives on; that one keeps the name.
+    """
+    if state is None or state["session_id"] == start.session_id:
+        return "same"
+    if state["pid"] == start.pid or not old_lives:
+        return "moved"
+    resume = state.get("resume")
+    return "copied" if resume and resume["pending"] else "stranger"
+
+
+def first_state(before: State | None, start: Start) -> State:
+    """What the session does as it starts. Pure but for the clock.
+
+    A compaction in the middle of a turn changes nothing. A background session that was given a prompt is `starting`
+    until it comes; one that the background service brought back after a crash gets none and is idle.
+    """
+    resume = before.get("resume") if before else None
+    prompt_comes = start.background and (start.source == "startup" or bool(resume and resume["pending"]))
+    doing = "starting" if prompt_comes else "idle"
+    if start.source == "compact" and before is not None and before["session_id"] == start.session_id:
+        doing = before["doing"]
+    return {
+        "v": 1, "doing": doing, "since": clock.now(), "session_id": start.session_id, "pid": start.pid,
+        "token": procs.token(start.pid) if start.pid else None, "transcript": start.transcript, "cwd": start.cwd,
+        "stops": before["stops"] if before and start.source == "compact" else 0, "source": start.source,
+        "resume": None,
+    }  # type: ignore[typeddict-item]  # fmt: skip
+
+
+def _known(root: str, start: Start) -> Agent | None:
+    for key in (
+        registry.key_of_session(root, start.session_id),
+        registry.key_of_process(root, start.pid) if start.pid else None,
+        start.env_key or None,
+        registry.key_of_session(root, start.parent_session) if start.parent_session else None,
+    ):
+        if key and (agent := registry.load_agent(root, key)):
+            return agent
+    return None
+
+
+def _register(root: str, start: Start) -> Agent:
+    """A session someone started: named as `claude --name` says, else FOLDER-SHORTID."""
+    short = start.session_id[:8]
+    folder = text.to_name(os.path.basename(start.project or start.cwd) or "agent")
+    wanted = [start.name] if start.name and not text.name_fault(start.name) else []
+    for name in [*wanted, f"{folder}-{short}", f"{folder}-{start.session_id}"[: text.NAME_LIMIT]]:
+        if registry.key_of_name(root, name) is None:
+            return registry.create_agent(
+                root, name, kind="registered", cwd=start.cwd, background=start.background,
+                project=registry.main_checkout(start.project or start.cwd),
+            )  # fmt: skip
+    return registry.create_agent(root, f"agent-{start.session_id}", kind="registered", cwd=start.cwd, project=start.project)
+
+
+def _lives(state: State | None) -> bool:
+    return state is not None and state["doing"] != "stopped" and procs.alive(state["pid"], state["token"])

@@ -1,0 +1,53 @@
+"""Bells: hints that something changed. Nothing depends on one being heard; whoever hears it looks at the spool."""
+
+from __future__ import annotations
+
+import os
+
+from turnpost.core import files, home, registry
+
+
+def fifo(root: str, key: str, waiter_id: str) -> str:
+    """The FIFO that a waiter blocks on."""
+    return f"{home.agent(root, key)}/waiter-{waiter_id}.fifo"
+
+
+def ring(path: str) -> bool:
+    """Wake whoever reads a FIFO. False when nobody does: the kernel refuses the open, so a dead waiter shows at once."""
+    try:
+        fd = os.open(path, os.O_WRONLY | os.O_NONBLOCK | os.O_NOFOLLOW | os.O_CLOEXEC)
+    except OSError:
+        return False
+    try:
+        os.write(fd, b"!")
+    except BlockingIOError:
+        pass  # full: it has been rung often enough
+    except OSError:
+        return False
+    finally:
+        os.close(fd)
+    return True
+
+
+def ring_waiter(root: str, key: str) -> bool:
+    """Wake the agent's waiter; False when it has none that lives."""
+    waiter = registry.load_waiter(root, key)
+    return waiter is not None and ring(fifo(root, key, waiter["id"]))
+
+
+def listening(root: str, key: str) -> bool:
+    """Whether the agent has a live waiter. Asking wakes nobody."""
+    waiter = registry.load_waiter(root, key)
+    if waiter is None:
+        return False
+    try:
+        fd = os.open(fifo(root, key, waiter["id"]), os.O_WRONLY | os.O_NONBLOCK | os.O_NOFOLLOW | os.O_CLOEXEC)
+    except OSError:
+        return False
+    os.close(fd)
+    return True
+
+
+def announce(root: str, key: str) -> None:
+    """Tell the coordinator that this agent has something waiting or on its way."""
+    files.touch(f"{home.pending(root)}/{key}")

@@ -1,0 +1,241 @@
+"""What each hook does once there is work. The hook scripts decide whether there is; this decides what enters.
+
+Every function takes the hook's input and answers with the one JSON document to print, or None for silence.
+"""
+
+from __future__ import annotations
+
+import json
+import os
+
+from turnpost.core import bell, files, home, procs, registry, render, rules
+from turnpost.core.mailbox import Mailbox, make_claim
+
+TYPE_CHECKING = False
+if TYPE_CHECKING:
+    from typing import Any
+
+    from turnpost.core.records import Doing, State
+
+    Payload = dict[str, Any]
+    Answer = dict[str, Any]
+
+INPUT_LIMIT = 64 * 1024 * 1024
+
+
+def read_input() -> Payload:
+    """The hook's input. A hook cut off in the middle raises ValueError, which its guard turns into silence."""
+    parts: list[bytes] = []
+    room = INPUT_LIMIT
+    while room > 0 and (part := os.read(0, 1 << 16)):
+        parts.append(part)
+        room -= len(part)
+    found = json.loads(b"".join(parts))
+    if not isinstance(found, dict):
+        raise ValueError("a hook's input is one JSON object")
+    return found
+
+
+def answer(document: Answer | None) -> None:
+    """Print one JSON document, or nothing."""
+    if document is not None:
+        view = memoryview(json.dumps(document).encode())
+        while view:
+            view = view[os.write(1, view) :]
+
+
+def harness_pid() -> int:
+    """The session's process, 0 when the harness does not say."""
+    word = os.environ.get("CLAUDE_PID", "")
+    return int(word) if word.isdigit() else 0
+
+
+def at_prompt(root: str, key: str, payload: Payload) -> Answer | None:
+    """UserPromptSubmit: the session works from now on, and what waits comes with the prompt."""
+    box = Mailbox(root, key)
+    with box.lock():
+        state = _current(root, key, payload)
+        if state is None:
+            return None
+        boundary = "resume" if state["doing"] == "starting" and state["source"] in ("resume", "fork") else "prompt"
+        _record(root, key, state, payload, "working")["stops"] = 0
+        registry.save_state(root, key, state)
+        blocks = _take(box, boundary, payload, state)
+    return _context("UserPromptSubmit", root, key, blocks)
+
+
+def at_tool_batch(root: str, key: str, payload: Payload) -> Answer | None:
+    """PostToolBatch: urgent messages come with the next request; after a permission prompt all that waited behind it."""
+    if payload.get("agent_id"):
+        return None
+    box = Mailbox(root, key)
+    with box.lock():
+        state = _current(root, key, payload)
+        if state is None:
+            return None
+        unblocked = files.exists(box.folder + "/blocked")
+        if unblocked:
+            registry.save_state(root, key, _record(root, key, state, payload, "working"))
+        blocks = _take(box, "next-request", payload, state, everything=unblocked)
+    return _context("PostToolBatch", root, key, blocks)
+
+
+def at_stop(root: str, key: str, payload: Payload) -> Answer | None:
+    """Stop: what waits keeps the turn going, as often as the harness allows; the rest is the waiter's."""
+    if payload.get("agent_id"):
+        return None
+    box = Mailbox(root, key)
+    with box.lock():
+        state = _current(root, key, payload)
+        if state is None:
+            return None
+        state["stops"] += 1
+        blocks: list[str] = []
+        whole = False
+        if rules.stop_may_block(state["stops"], _cap()):
+            blocks = _take(box, "stop-block", payload, state)
+            if not blocks:
+                blocks = _take(box, "stop-block", payload, state, whole=True)
+                whole = bool(blocks)
+        registry.save_state(root, key, _record(root, key, state, payload, "working" if blocks else "idle"))
+        left = bool(box.waiting())
+    if left and not blocks:
+        bell.ring_waiter(root, key)
+    if not blocks:
+        return None
+    entering = render.batch(blocks, _name(root, key))
+    if whole:  # over the room for context; the reason carries any size, at twice the cost
+        return {"decision": "block", "reason": entering}
+    return {
+        "decision": "block",
+        "reason": render.BLOCK_REASON,
+        "hookSpecificOutput": {"hookEventName": "Stop", "additionalContext": entering},
+    }
+
+
+def record(root: str, key: str, payload: Payload, doing: Doing) -> None:
+    """StopFailure, PermissionRequest, Notification: only the state changes."""
+    box = Mailbox(root, key)
+    with box.lock():
+        state = _current(root, key, payload)
+        if state is None or (doing == "blocked" and state["doing"] == "blocked"):
+            return
+        registry.save_state(root, key, _record(root, key, state, payload, doing))
+        left = bool(box.waiting())
+    if left and doing == "idle":
+        bell.ring_waiter(root, key)
+
+
+def at_start(root: str, key: str, payload: Payload) -> None:
+    """SessionStart: find or make the agent, relink it."""
+    from turnpost.core import attach
+
+    session_id = str(payload.get("session_id", ""))
+    if payload.get("agent_id") or not home.is_session_id(session_id):
+        return
+    attach.attach(
+        root,
+        attach.Start(
+            session_id,
+            str(payload.get("source", "startup")),
+            harness_pid(),
+            transcript=str(payload.get("transcript_path", "")),
+            cwd=str(payload.get("cwd", "")),
+            project=os.environ.get("CLAUDE_PROJECT_DIR", ""),
+            env_key=os.environ.get("TURNPOST_AGENT", ""),
+            background=bool(os.environ.get("CLAUDE_JOB_DIR")),
+        ),
+    )
+
+
+def at_notification(root: str, key: str, payload: Payload) -> None:
+    """Notification: only a prompt that waits for the person changes the state."""
+    if payload.get("notification_type") in ("permission_prompt", "elicitation_dialog"):
+        record(root, key, payload, "blocked")
+
+
+def at_end(root: str, key: str, payload: Payload) -> None:
+    """SessionEnd: the session is gone, unless it only makes place for the next one in the same process."""
+    if payload.get("reason") in ("clear", "resume"):
+        return
+    box = Mailbox(root, key)
+    with box.lock():
+        state = _current(root, key, payload)
+        if state is None or (harness_pid() and state["pid"] != harness_pid()):
+            return
+        registry.save_state(root, key, _record(root, key, state, payload, "stopped"))
+        left = bool(box.waiting())
+    files.unlink(f"{root}/pids/{state['pid']}")
+    if left:
+        bell.announce(root, key)
+
+
+def log_failure(root: str, where: str, error: BaseException) -> None:
+    """Leave a trace of a hook that failed. That it cannot even do that must not stop anybody."""
+    from turnpost.core import clock
+
+    line = {"at": clock.rfc3339(clock.now()), "action": "hook-failed", "hook": where, "error": f"{type(error).__name__}: {error}"}
+    try:
+        files.append(home.log(root), registry.pack(line) + b"\n", 1 << 20)
+    except OSError:
+        pass
+
+
+def _take(
+    box: Mailbox, boundary: str, payload: Payload, state: State, *, everything: bool = True, whole: bool = False
+) -> list[str]:
+    if box.in_flight():
+        box.settle(state)
+    if not box.waiting() or box.held():
+        return []
+    pid = harness_pid()
+    return box.claim(
+        boundary,  # type: ignore[arg-type]
+        0 if whole else rules.CONTEXT_UNITS,
+        make_claim(pid, _transcript(payload, state)),
+        recipient=_name(box.root, box.key),
+        session_id=state["session_id"],
+        want="all" if everything else "urgent",
+        whole_first=whole,
+    )
+
+
+def _current(root: str, key: str, payload: Payload) -> State | None:
+    """The agent's state if this hook belongs to its present session: a retired copy gets no mail and records nothing."""
+    state = registry.load_state(root, key)
+    return state if state is not None and state["session_id"] == payload.get("session_id") else None
+
+
+def _record(root: str, key: str, state: State, payload: Payload, doing: Doing) -> State:
+    """Note what the session does. The `blocked` flag lets PostToolBatch see with one look that a prompt was answered."""
+    flag = home.agent(root, key) + "/blocked"
+    if doing == "blocked":
+        files.touch(flag)
+    else:
+        files.unlink(flag)
+    pid = harness_pid()
+    if pid and pid != state["pid"]:
+        state["pid"], state["token"] = pid, procs.token(pid)
+    state["transcript"] = _transcript(payload, state)
+    return registry.change_state(state, doing)
+
+
+def _transcript(payload: Payload, state: State) -> str:
+    path = payload.get("transcript_path")
+    return path if isinstance(path, str) and path else state["transcript"]
+
+
+def _context(event: str, root: str, key: str, blocks: list[str]) -> Answer | None:
+    if not blocks:
+        return None
+    return {"hookSpecificOutput": {"hookEventName": event, "additionalContext": render.batch(blocks, _name(root, key))}}
+
+
+def _name(root: str, key: str) -> str:
+    agent = registry.load_agent(root, key)
+    return agent["name"] if agent else key
+
+
+def _cap() -> int:
+    word = os.environ.get("CLAUDE_CODE_STOP_HOOK_BLOCK_CAP", "")
+    return int(word) if word.isdigit() else 8

@@ -1,0 +1,267 @@
+"""One agent's mail: what waits, what is on its way, and the moves between.
+
+A message is one small file per recipient. Its folder is its state: `queue/` waits, `claimed/` is on its way, the
+message's own folder holds what is final. The file's name carries order and id, so a damaged file is rebuilt from its
+name and its message; the content only adds times. Every move is one rename, so a process killed at any instant leaves
+the message in exactly one place.
+"""
+
+from __future__ import annotations
+
+import json
+import os
+
+from turnpost.core import clock, files, home, ids, procs, render, rules, text, transcript
+from turnpost.core.errors import BadFile
+
+TYPE_CHECKING = False
+if TYPE_CHECKING:
+    from typing import Any, Literal
+
+    from turnpost.core.records import Boundary, Claim, Message, Progress, Receipt, State
+
+    Want = Literal["all", "urgent"]
+
+ENTRY_NAME = 41  # ten digits, a dash, an id of thirty characters
+
+
+class Mailbox:
+    """The mail of the agent `key`. Whatever changes it runs inside `with mailbox.lock():`."""
+
+    def __init__(self, root: str, key: str) -> None:
+        self.root = root
+        self.key = key
+        self.folder = home.agent(root, key)
+        self.queue = self.folder + "/queue"
+        self.claimed = self.folder + "/claimed"
+
+    def lock(self, timeout: float = 0.5) -> files.Lock:
+        """Guards queue, claims and state of this agent. Raises LockBusy after `timeout` seconds."""
+        return files.Lock(self.folder + "/lock", timeout)
+
+    def waiting(self) -> list[str]:
+        """Names of the entries that wait, in the order received."""
+        return files.names(self.queue)
+
+    def in_flight(self) -> list[str]:
+        """Names of the entries that are claimed or delivered but not yet read."""
+        return files.names(self.claimed)
+
+    def held(self) -> bool:
+        """Whether a person keeps this agent from being woken."""
+        return files.exists(self.folder + "/hold")
+
+    def put(self, message: Message, digest: str, now: float) -> None:
+        """Add a message at the end of the queue, durably. One that is there already, in whatever state, stays as it is."""
+        here = [*self.waiting(), *self.in_flight()]
+        if any(entry_id(name) == message["id"] for name in here) or files.exists(self._final(message["id"])):
+            return
+        sequence = 1 + max((int(name[:10]) for name in here), default=0)
+        name = f"{sequence:010d}-{message['id']}" + ("-u" if message["urgent"] else "")
+        receipt = _fresh(message["id"], now)
+        receipt["digest"] = digest
+        files.write(f"{self.queue}/{name}", _pack(receipt))
+
+    def claim(
+        self,
+        boundary: Boundary,
+        room: int,
+        claim: Claim,
+        *,
+        recipient: str,
+        session_id: str,
+        want: Want = "all",
+        whole_first: bool = False,
+    ) -> list[str]:
+        """Take what waits, in order, as far as `room` UTF-16 units go, and return the rendered blocks.
+
+        A message is never cut: the first that does not fit ends the batch, except that with `whole_first` the very
+        first goes alone at any size. Ordinary messages wait behind an earlier one whose arrival is not proven yet,
+        or that one could come back and be second.
+        """
+        names = [name for name in self.waiting() if want == "all" or is_urgent(name)]
+        if want == "all" and names and self._unproven_before(names[-1]):
+            names = [name for name in names if is_urgent(name)]
+        now = clock.now()
+        blocks: list[str] = []
+        room -= 400  # the line before the first block
+        for name in names:
+            message = load_message(self.root, entry_id(name))
+            if message is None:
+                self._set_aside(name)
+                continue
+            shown = render.block(message, recipient, now)
+            cost = text.units(shown) + 1
+            if cost > room and not (whole_first and not blocks):
+                break
+            room -= cost
+            receipt = self._receipt(self.queue, name)
+            receipt.update(
+                state="claimed", claimed_at=now, boundary=boundary, session_id=session_id, claim=claim,
+                attempts=receipt["attempts"] + 1,
+            )  # fmt: skip
+            # Content first, place second: killed in between, it still waits.
+            files.write(f"{self.queue}/{name}", _pack(receipt), durable=False)
+            files.move(f"{self.queue}/{name}", f"{self.claimed}/{name}")
+            blocks.append(shown)
+        return blocks
+
+    def settle(self, state: State | None) -> list[Receipt]:
+        """Bring every claim up to what the transcripts show; the receipts that changed.
+
+        Reading order matters: whether the session lives is looked at before the transcript, so that what a session
+        wrote just before it died is still seen.
+        """
+        changed: list[Receipt] = []
+        now = clock.now()
+        for name in self.in_flight():
+            receipt = self._receipt(self.claimed, name)
+            claim = receipt.get("claim")
+            alive = claim is not None and procs.alive(claim["pid"], claim["token"])
+            seen, current = self._proof(receipt, state)
+            verdict = rules.settle(receipt, seen, alive=alive, current=current, state=state, now=now)
+            if verdict == "read":
+                receipt.update(state="read", delivered_at=seen.delivered_at, read_at=seen.read_at)
+                self._finish(self.claimed, name, receipt)
+            elif verdict == "delivered" and receipt["state"] != "delivered":
+                receipt.update(state="delivered", delivered_at=seen.delivered_at)
+                files.write(f"{self.claimed}/{name}", _pack(receipt), durable=False)
+            elif verdict == "requeue" and receipt["attempts"] >= rules.DELIVERIES:
+                receipt.update(state="undeliverable", reason=f"handed over {receipt['attempts']} times, never seen in the conversation")
+                self._finish(self.claimed, name, receipt)
+            elif verdict == "requeue":
+                receipt.update(state="queued", claim=None)
+                files.write(f"{self.claimed}/{name}", _pack(receipt), durable=False)
+                files.move(f"{self.claimed}/{name}", f"{self.queue}/{name}")
+            else:
+                continue
+            changed.append(receipt)
+        return changed
+
+    def end(self, message_id: str, state: Progress, reason: str | None = None) -> bool:
+        """Take a message that still waits out of the queue for good (`cancelled`, `undeliverable`)."""
+        for name in self.waiting():
+            if entry_id(name) == message_id:
+                receipt = self._receipt(self.queue, name)
+                receipt.update(state=state, reason=reason)
+                self._finish(self.queue, name, receipt)
+                return True
+        return False
+
+    def receipt(self, message_id: str) -> Receipt | None:
+        """How far a message has come here; None when this mailbox never had it. Needs no lock."""
+        for _ in range(3):  # a rename between two looks can hide it once
+            for folder in (self.queue, self.claimed):
+                for name in files.names(folder):
+                    if entry_id(name) == message_id:
+                        receipt = self._receipt(folder, name)
+                        if folder == self.queue:
+                            receipt["state"] = "queued"
+                        return receipt
+            final = _load(self._final(message_id))
+            if final is not None:
+                return final  # type: ignore[return-value]
+        return None
+
+    def waiting_receipts(self) -> list[Receipt]:
+        """The receipts of all that waits or is on its way."""
+        return [self._receipt(folder, name) for folder in (self.queue, self.claimed) for name in files.names(folder)]
+
+    def _unproven_before(self, name: str) -> bool:
+        return any(
+            int(flying[:10]) < int(name[:10]) and self._receipt(self.claimed, flying)["state"] != "delivered"
+            for flying in self.in_flight()
+        )
+
+    def _proof(self, receipt: Receipt, state: State | None) -> tuple[transcript.Seen, bool]:
+        claim, message_id = receipt.get("claim"), receipt["id"]
+        seen = transcript.Seen()
+        if claim is not None and claim["transcript"]:
+            seen = transcript.look(claim["transcript"], [message_id], claim["offset"])[message_id]
+        current = state is None or state["session_id"] == receipt["session_id"]
+        elsewhere = state is not None and state["transcript"] and (claim is None or state["transcript"] != claim["transcript"])
+        if elsewhere and state is not None and seen.read_at is None:
+            there = transcript.look(state["transcript"], [message_id], 0)[message_id]
+            if there.at >= 0:
+                return there, True
+        return seen, current
+
+    def _finish(self, folder: str, name: str, receipt: Receipt) -> None:
+        receipt["claim"] = None
+        files.mkdir(message_folder(self.root, receipt["id"]))
+        files.write(f"{folder}/{name}", _pack(receipt), durable=False)
+        files.move(f"{folder}/{name}", self._final(receipt["id"]))
+
+    def _final(self, message_id: str) -> str:
+        return f"{message_folder(self.root, message_id)}/{self.key}.json"
+
+    def _receipt(self, folder: str, name: str) -> Receipt:
+        """An entry's receipt; a damaged one is made anew from its name, so damage never costs the message."""
+        loaded = _load(f"{folder}/{name}")
+        fresh = _fresh(entry_id(name), clock.now())
+        if loaded is None or loaded.get("id") != fresh["id"]:
+            return fresh
+        fresh.update(loaded)  # type: ignore[typeddict-item]
+        return fresh
+
+    def _set_aside(self, name: str) -> None:
+        """Keep an entry whose message cannot be read where `doctor` finds it, out of the way of the others."""
+        files.mkdir(self.folder + "/damaged")
+        files.move(f"{self.queue}/{name}", f"{self.folder}/damaged/{name}")
+
+
+def entry_id(name: str) -> str:
+    """The message id in an entry's name."""
+    return name[11:ENTRY_NAME]
+
+
+def is_urgent(name: str) -> bool:
+    """Whether an entry's message may enter in the middle of a turn."""
+    return name.endswith("-u")
+
+
+def message_folder(root: str, message_id: str) -> str:
+    """Where a message and its final receipts are kept."""
+    return f"{root}/messages/{ids.day(message_id)}/{message_id}"
+
+
+def load_message(root: str, message_id: str) -> Message | None:
+    """A message by its id; None when there is none or it cannot be read.
+
+    A send killed halfway leaves it in the outbox, whose recovery moves it on.
+    """
+    if not ids.is_id(message_id, "msg"):
+        return None
+    found = _load(f"{message_folder(root, message_id)}/message.json") or _load(f"{home.outbox(root)}/{message_id}.json")
+    return found if found is not None and found.get("id") == message_id else None  # type: ignore[return-value]
+
+
+def make_claim(pid: int, transcript_path: str) -> Claim:
+    """A claim by the session whose harness process is `pid` (0 when unknown), proven by what its transcript gets from now on."""
+    return {
+        "by": str(os.getpid()),
+        "pid": pid,
+        "token": procs.token(pid) if pid else None,
+        "until": clock.now() + rules.LEASE,
+        "transcript": transcript_path,
+        "offset": transcript.size(transcript_path) if transcript_path else 0,
+    }
+
+
+def _fresh(message_id: str, now: float) -> Receipt:
+    return {
+        "v": 1, "id": message_id, "state": "queued", "queued_at": now, "claimed_at": None, "delivered_at": None,
+        "read_at": None, "boundary": None, "session_id": None, "attempts": 0, "digest": "", "claim": None,
+    }  # fmt: skip
+
+
+def _pack(record: Receipt | Message) -> bytes:
+    return json.dumps(record, ensure_ascii=True, separators=(",", ":")).encode()
+
+
+def _load(path: str) -> dict[str, Any] | None:
+    try:
+        found = json.loads(files.read(path))
+    except (OSError, ValueError, RecursionError, BadFile):
+        return None
+    return found if isinstance(found, dict) else None

@@ -1,0 +1,129 @@
+"""Sending: all checks first, then one durable record, then the recipients' queues. Either all get it or none."""
+
+from __future__ import annotations
+
+import hashlib
+from contextlib import ExitStack
+
+from turnpost.core import bell, clock, files, home, ids, mailbox, registry, text
+from turnpost.core.errors import Refused
+
+TYPE_CHECKING = False
+if TYPE_CHECKING:
+    from collections.abc import Sequence
+
+    from turnpost.core.records import Agent, Message, Party
+
+BODY_LIMIT = 8_000
+MAILBOX_LIMIT = 64
+
+
+def check_body(body: str, limit: int = BODY_LIMIT) -> str:
+    """The body as it will be stored. Raises Refused (`empty`, `too-long`) with the numbers."""
+    fixed, _ = text.clean(body)
+    if not fixed.strip():
+        raise Refused("refused by rule 'empty': the body has no text; give it as an argument or on stdin with '-'", rule="empty", bytes=0)
+    size = len(fixed.encode())
+    if size > limit:
+        raise Refused(
+            f"refused by rule 'too-long': the body has {size} bytes of UTF-8, the limit is {limit}; "
+            "shorten it, or put the text in a file and send its path",
+            rule="too-long", bytes=size, limit=limit,
+        )  # fmt: skip
+    return fixed
+
+
+def compose(
+    sender: Party,
+    to: Sequence[Party],
+    body: str,
+    *,
+    kind: str = "note",
+    thread: str | None = None,
+    urgent: bool = False,
+    reply_to: str | None = None,
+    refs: Sequence[str] = (),
+    options: Sequence[str] = (),
+) -> Message:
+    """A new message. The body has passed `check_body`."""
+    now = clock.now()
+    names = sorted({sender["name"], *(party["name"] for party in to)})
+    return {
+        "v": 1, "id": ids.new("msg", now), "sender": sender, "to": list(to), "kind": kind,
+        "thread": thread or "+".join(names), "body": body, "urgent": urgent, "sent": now, "reply_to": reply_to,
+        "refs": list(refs), "options": list(options),
+    }  # fmt: skip
+
+
+def send(root: str, message: Message, recipients: Sequence[Agent], *, limit: int = MAILBOX_LIMIT) -> dict[str, int]:
+    """Put a message into every recipient's queue and return once it is durable: per key, which copy of the same text it is.
+
+    Raises Refused (`mailbox-full`) and LockBusy; then nothing was written. The locks are taken in one order, so two
+    senders to the same pair cannot block each other.
+    """
+    digest = hashlib.sha256(f"{message['sender']['key']}\0{message['body']}".encode()).hexdigest()[:24]
+    boxes = [mailbox.Mailbox(root, key) for key in sorted({agent["key"] for agent in recipients})]
+    copies: dict[str, int] = {}
+    with ExitStack() as stack:
+        for box in boxes:
+            stack.enter_context(box.lock(5.0))
+        for box in boxes:
+            waiting = len(box.waiting())
+            if waiting >= limit:
+                name = next(agent["name"] for agent in recipients if agent["key"] == box.key)
+                raise Refused(
+                    f"refused by rule 'mailbox-full': {waiting} messages wait for {name}, the limit is {limit}; "
+                    "wait until some are read, or cancel some",
+                    rule="mailbox-full", waiting=waiting, limit=limit, recipient=name,
+                )  # fmt: skip
+        record = f"{home.outbox(root)}/{message['id']}.json"
+        files.write(record, registry.pack(message))
+        for box in boxes:
+            copies[box.key] = _count_copy(box, digest)
+            box.put(message, digest, clock.now())
+            bell.announce(root, box.key)
+        _keep(root, message["id"])
+    for box in boxes:
+        bell.ring_waiter(root, box.key)
+    return copies
+
+
+def recover(root: str, older_than: float = 10.0) -> list[str]:
+    """Finish sends that were killed between their record and the last queue; the ids that were finished."""
+    finished: list[str] = []
+    for name in files.names(home.outbox(root)):
+        message_id = name.removesuffix(".json")
+        message = mailbox.load_message(root, message_id)
+        if message is None or clock.now() - message["sent"] < older_than:
+            continue
+        with ExitStack() as stack:
+            boxes = [mailbox.Mailbox(root, key) for key in sorted({party["key"] for party in message["to"]})]
+            for box in boxes:
+                stack.enter_context(box.lock(5.0))
+            if not files.exists(f"{home.outbox(root)}/{name}"):
+                continue  # its sender was only slow
+            for box in boxes:
+                box.put(message, "", clock.now())
+                bell.announce(root, box.key)
+            _keep(root, message_id)
+        for box in boxes:
+            bell.ring_waiter(root, box.key)
+        finished.append(message_id)
+    return finished
+
+
+def _keep(root: str, message_id: str) -> None:
+    folder = mailbox.message_folder(root, message_id)
+    files.mkdir(folder)
+    files.move(f"{home.outbox(root)}/{message_id}.json", f"{folder}/message.json")
+    for path in (folder, folder.rpartition("/")[0]):
+        files.sync_folder(path)
+
+
+def _count_copy(box: mailbox.Mailbox, digest: str) -> int:
+    """Remember a body among the mailbox's last sixty-four; how often it is there now."""
+    path = box.folder + "/recent"
+    recent = (registry.load(path) or {}).get("digests", [])
+    recent = [*recent[-63:], digest] if isinstance(recent, list) else [digest]
+    files.write(path, registry.pack({"v": 1, "digests": recent}), durable=False)
+    return recent.count(digest)

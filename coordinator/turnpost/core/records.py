@@ -1,0 +1,116 @@
+"""The records on disk, as types. At run time they are plain dictionaries: `typing` costs a hook more than its work."""
+
+from __future__ import annotations
+
+TYPE_CHECKING = False
+if TYPE_CHECKING:
+    from typing import Literal, NotRequired, TypedDict
+
+    Boundary = Literal["stop-block", "rewake", "next-request", "prompt", "resume", "subagent-stop", "held"]
+    Doing = Literal["starting", "working", "blocked", "idle", "stopped", "lost"]
+    Progress = Literal["queued", "claimed", "delivered", "read", "cancelled", "undeliverable"]
+
+    class Party(TypedDict):
+        """Who sends or receives: the person, an agent, or turnpost itself."""
+
+        kind: Literal["person", "agent", "system"]
+        name: str
+        key: str
+
+    class Message(TypedDict):
+        """What was sent. Written once, never changed."""
+
+        v: int
+        id: str
+        sender: Party
+        to: list[Party]
+        kind: str
+        thread: str
+        body: str
+        urgent: bool
+        sent: float
+        reply_to: str | None
+        refs: list[str]
+        options: list[str]
+
+    class Receipt(TypedDict):
+        """How far one message has come with one recipient. Where the file lies is the truth, this is the detail."""
+
+        v: int
+        id: str
+        state: Progress
+        queued_at: float
+        claimed_at: float | None
+        delivered_at: float | None
+        read_at: float | None
+        boundary: Boundary | None
+        session_id: str | None
+        attempts: int
+        digest: str
+        reason: NotRequired[str | None]
+        claim: NotRequired[Claim | None]
+
+    class Claim(TypedDict):
+        """Who carries a message, and how the proof of its arrival is found."""
+
+        by: str
+        pid: int
+        token: str | None
+        until: float
+        transcript: str
+        offset: int
+
+    class Agent(TypedDict):
+        """Who an agent is. Changes with a rename, a relink, a launch; not with what it does."""
+
+        v: int
+        key: str
+        name: str
+        kind: Literal["managed", "registered", "person"]
+        created: float
+        cwd: str
+        root: str
+        sessions: list[str]
+        parent: str | None
+        mission: str | None
+        instructions: str | None
+        background: bool
+        retire: list[str]
+
+    class State(TypedDict):
+        """What an agent's session does, as its hooks last saw it."""
+
+        v: int
+        doing: Doing
+        since: float
+        session_id: str
+        pid: int
+        token: str | None
+        transcript: str
+        cwd: str
+        stops: int
+        source: str
+        resume: NotRequired[Resume | None]
+
+    class Resume(TypedDict):
+        """A resume under way, or the ones that failed."""
+
+        at: float
+        tries: int
+        next: float
+        error: str | None
+        pending: bool
+
+    class Waiter(TypedDict):
+        """The active waiter of an agent, with the FIFO that wakes it."""
+
+        v: int
+        id: str
+        pid: int
+        token: str | None
+        session_id: str
+        harness_pid: int
+        since: float
+
+
+VERSION = 1

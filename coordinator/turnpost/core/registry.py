@@ -1,0 +1,208 @@
+"""Who is known: agents, their names, their sessions, and what each session last did."""
+
+from __future__ import annotations
+
+import json
+import os
+
+from turnpost.core import clock, files, home, ids, procs, text
+from turnpost.core.errors import BadFile, NotFound, Refused, UsageError
+
+TYPE_CHECKING = False
+if TYPE_CHECKING:
+    from typing import Any
+
+    from turnpost.core.records import Agent, Doing, Party, State, Waiter
+
+PERSON = "person"
+LAYOUT = ("agents", "names", "sessions", "pids", "messages", "outbox", "pending")
+
+
+def prepare(root: str) -> None:
+    """Make the folders of a spool; ones that are there stay."""
+    for folder in LAYOUT:
+        files.mkdir(f"{root}/{folder}")
+
+
+def load_agent(root: str, key: str) -> Agent | None:
+    """An agent by its key; None when there is none or its record is damaged."""
+    return load(home.agent(root, key) + "/agent.json")  # type: ignore[return-value]
+
+
+def save_agent(root: str, agent: Agent) -> None:
+    """Write who an agent is, durably."""
+    files.write(home.agent(root, agent["key"]) + "/agent.json", pack(agent))
+
+
+def load_state(root: str, key: str) -> State | None:
+    """What the agent's session last did; None before its first session, or when the record is damaged."""
+    return load(home.agent(root, key) + "/state.json")  # type: ignore[return-value]
+
+
+def save_state(root: str, key: str, state: State) -> None:
+    """Record what a session does. Not fsynced: after a power cut there is no session."""
+    files.write(home.agent(root, key) + "/state.json", pack(state), durable=False)
+
+
+def change_state(state: State, doing: Doing) -> State:
+    """The same session, now doing something else."""
+    state["doing"] = doing
+    state["since"] = clock.now()
+    return state
+
+
+def load_waiter(root: str, key: str) -> Waiter | None:
+    """The record of the agent's newest waiter, which may be gone."""
+    return load(home.agent(root, key) + "/waiter.json")  # type: ignore[return-value]
+
+
+def create_agent(root: str, name: str, *, kind: str, cwd: str, project: str, background: bool = False) -> Agent:
+    """Make an agent under a name nobody has. Raises Refused (`taken`) and UsageError for what cannot be a name."""
+    if name != PERSON and (fault := text.name_fault(name)):
+        raise UsageError(f"'{text.visible(name)}' cannot name an agent: {fault}", rule="name")
+    now = clock.now()
+    key = PERSON if kind == "person" else ids.new("ag", now)
+    agent: Agent = {
+        "v": 1, "key": key, "name": name, "kind": kind, "created": now, "cwd": cwd, "root": project, "sessions": [],
+        "parent": None, "mission": None, "instructions": None, "background": background, "retire": [],
+    }  # type: ignore[typeddict-item]  # fmt: skip
+    for folder in ("queue", "claimed"):
+        files.mkdir(f"{home.agent(root, key)}/{folder}")
+    save_agent(root, agent)
+    if not files.create(home.name(root, text.name_key(name)), key.encode()):
+        taken = key_of_name(root, name)
+        if taken == key:
+            return agent
+        _forget(root, key)
+        raise Refused(f"the name '{name}' is taken; choose another, or rename that agent first", rule="taken")
+    return agent
+
+
+def person(root: str) -> Agent:
+    """The person's own mailbox, made when first needed."""
+    return load_agent(root, PERSON) or create_agent(root, PERSON, kind="person", cwd="", project="")
+
+
+def rename(root: str, agent: Agent, new: str) -> Agent:
+    """Give an agent another name. Its key, its mail and its sessions stay."""
+    if fault := text.name_fault(new):
+        raise UsageError(f"'{text.visible(new)}' cannot name an agent: {fault}", rule="name")
+    old = agent["name"]
+    if text.name_key(old) != text.name_key(new) and not files.create(
+        home.name(root, text.name_key(new)), agent["key"].encode()
+    ):
+        raise Refused(f"the name '{new}' is taken; choose another, or rename that agent first", rule="taken")
+    agent["name"] = new
+    save_agent(root, agent)
+    # Killed before this line an agent has two names for a while; never none.
+    if text.name_key(old) != text.name_key(new):
+        files.unlink(home.name(root, text.name_key(old)))
+    return agent
+
+
+def key_of_name(root: str, name: str) -> str | None:
+    """The key behind a name, None when nobody has it."""
+    if text.name_fault(name) and name != PERSON:
+        return None
+    return _word(home.name(root, text.name_key(name)))
+
+
+def find(root: str, name: str) -> Agent:
+    """The agent of a name. Raises NotFound with the nearest names there are."""
+    key = key_of_name(root, name)
+    agent = load_agent(root, key) if key else None
+    if agent is not None:
+        return agent
+    import difflib
+
+    known = files.names(root + "/names")
+    near = difflib.get_close_matches(text.name_key(name), known, 3, 0.5) or known[:5]
+    hint = f"; nearest: {', '.join(near)}" if near else "; none are known yet, see `turnpost launch` and `turnpost install`"
+    raise NotFound(f"no agent is named '{text.visible(name)}'{hint}", near=near)
+
+
+def everyone(root: str) -> list[Agent]:
+    """All agents by name, without the person."""
+    found = [load_agent(root, key) for key in files.names(home.agents(root))]
+    return sorted((a for a in found if a is not None and a["kind"] != "person"), key=lambda a: text.name_key(a["name"]))
+
+
+def key_of_session(root: str, session_id: str) -> str | None:
+    """The agent a session belongs to, also one it has since left."""
+    return _word(home.session(root, session_id)) if home.is_session_id(session_id) else None
+
+
+def key_of_process(root: str, pid: int) -> str | None:
+    """The agent whose session runs in this very process."""
+    word = _word(f"{root}/pids/{pid}")
+    if word is None:
+        return None
+    key, _, start = word.partition(" ")
+    return key if start and procs.token(pid) == start else None
+
+
+def link(root: str, agent: Agent, session_id: str, pid: int) -> None:
+    """Bind a session and its process to an agent; the newest session is the last in its list."""
+    files.write(home.session(root, session_id), agent["key"].encode())
+    if pid and (start := procs.token(pid)):
+        files.write(f"{root}/pids/{pid}", f"{agent['key']} {start}".encode(), durable=False)
+    if agent["sessions"][-1:] != [session_id]:
+        agent["sessions"] = [*(s for s in agent["sessions"] if s != session_id), session_id]
+        save_agent(root, agent)
+
+
+def party(agent: Agent) -> Party:
+    """An agent as sender or recipient of a message."""
+    return {"kind": "person" if agent["kind"] == "person" else "agent", "name": agent["name"], "key": agent["key"]}
+
+
+def main_checkout(folder: str) -> str:
+    """The folder a session of this project is resumed from: a git worktree's main checkout, else the folder itself.
+
+    Claude Code resumes a session only from there (from the worktree it dies at once).
+    """
+    top = folder
+    while top and top != "/":
+        try:
+            with open(top + "/.git", encoding="utf-8") as file:
+                link_text = file.read(4096).strip()
+        except IsADirectoryError:
+            return top
+        except (OSError, ValueError):
+            top = os.path.dirname(top)
+            continue
+        target = os.path.normpath(os.path.join(top, link_text.removeprefix("gitdir:").strip()))
+        before, found, _ = target.partition("/.git/worktrees/")
+        return before if found else top
+    return folder
+
+
+def load(path: str) -> dict[str, Any] | None:
+    """A JSON record; None when it is missing, damaged, or no plain file of ours."""
+    try:
+        found = json.loads(files.read(path))
+    except (OSError, ValueError, RecursionError, BadFile):
+        return None
+    return found if isinstance(found, dict) else None
+
+
+def pack(record: object) -> bytes:
+    """A record as bytes."""
+    return json.dumps(record, separators=(",", ":")).encode()
+
+
+def _word(path: str) -> str | None:
+    try:
+        return files.read(path, 4096).decode().strip() or None
+    except (OSError, ValueError, BadFile):
+        return None
+
+
+def _forget(root: str, key: str) -> None:
+    folder = home.agent(root, key)
+    files.unlink(folder + "/agent.json")
+    for name in ("queue", "claimed", ""):
+        try:
+            os.rmdir(f"{folder}/{name}")
+        except OSError:
+            pass

@@ -1,0 +1,113 @@
+"""The rules of delivery as pure functions of records and the time. No file, no process, no clock."""
+
+from __future__ import annotations
+
+TYPE_CHECKING = False
+if TYPE_CHECKING:
+    from typing import Literal
+
+    from turnpost.core.records import Boundary, Doing, Receipt, State
+    from turnpost.core.transcript import Seen
+
+CONTEXT_UNITS = 9_000
+"""Room for text in a hook's additionalContext, UTF-16 units: the harness turns 10,000 into a preview."""
+REWAKE_UNITS = 40_000
+"""Room in a waiter's stderr: measured to arrive whole at this size; one longer message goes alone."""
+LEASE = 15.0
+"""Seconds a claim holds without its mark in the transcript. A text is there within a second or was lost."""
+STOP_BLOCKS = 5
+"""Stop hooks of one turn that may block. The harness ignores the ninth; other people's hooks count too."""
+START_GRACE = 15.0
+"""Seconds a session that starts may take to its first prompt before it counts as idle."""
+IDLE_DOUBT = 1.5
+"""Seconds after which a waiter believes the Stop that armed it although the Stop hook recorded nothing."""
+DEAF_GRACE = 5.0
+"""Seconds an idle agent may be without a waiter: the new one starts while the old one ends."""
+REMIND = 20.0
+"""Seconds after which an idle agent is reminded of a message that entered but was not answered."""
+DELIVERIES = 5
+"""Times a message is handed over without proof before it counts as undeliverable."""
+
+
+def effective(state: State | None, now: float, alive: bool) -> Doing:
+    """What the session does, given what its hooks recorded and whether its process lives."""
+    if state is None:
+        return "starting"
+    if state["doing"] == "stopped":
+        return "stopped"
+    if not alive:
+        return "starting" if _resume_pending(state) else "lost"
+    if state["doing"] == "starting" and now - state["since"] > START_GRACE:
+        return "idle"
+    return state["doing"]
+
+
+def stop_may_block(stops: int, cap: int) -> bool:
+    """Whether this Stop of the turn (the `stops`th) may still block, under the harness's cap on consecutive blocks."""
+    return stops <= min(STOP_BLOCKS, cap - 3) if cap > 3 else stops < cap
+
+
+def waiter_takes(state: State | None, *, armed_by_stop: bool, armed_at: float, held: bool, now: float) -> bool:
+    """Whether a live waiter may claim now: only while the session is idle.
+
+    What comes in mid-turn is left to PostToolBatch and Stop, which claim at the last moment; a text the harness holds
+    for a running turn would be lost with it. A Stop hook that failed records nothing; the waiter armed by the same
+    Stop knows better after a moment.
+    """
+    if held or state is None:
+        return False
+    doing = effective(state, now, True)
+    if doing == "working" and armed_by_stop and state["since"] < armed_at and now - armed_at > IDLE_DOUBT:
+        return True
+    return doing == "idle"
+
+
+def settle(
+    receipt: Receipt, seen: Seen, *, alive: bool, current: bool, state: State | None, now: float
+) -> Literal["read", "delivered", "keep", "requeue"]:
+    """What becomes of a claim, from what the transcripts show.
+
+    `alive`: the session process that took the text still runs. `current`: the claim's session is the agent's present
+    one, or the present transcript shows the mark as well.
+    """
+    claim = receipt.get("claim")
+    if seen.read_at is not None:
+        return "read"
+    if seen.at >= 0:
+        # In a conversation that was cleared away nobody will read it; a fresh copy may still be writing its history.
+        cleared = state is not None and (state["source"] == "clear" or now - state["since"] > 2 * LEASE)
+        return "requeue" if not current and cleared else "delivered"
+    if claim is None:
+        return "requeue"
+    if claim["pid"] and not alive:
+        return "requeue"
+    if now < claim["until"]:
+        return "keep"
+    # A rewake into a turn, or behind a permission prompt, is held by the harness until the next request.
+    waits = receipt["boundary"] in ("rewake", "next-request") and state is not None
+    return "keep" if waits and current and state is not None and state["doing"] in ("working", "blocked") else "requeue"
+
+
+def predict(doing: Doing, *, urgent: bool, held: bool, listening: bool, background: bool) -> Boundary:
+    """The boundary a message sent now is expected to take, told to its sender."""
+    if held:
+        return "held"
+    if doing in ("stopped", "lost"):
+        return "resume"
+    if doing == "starting":
+        return "prompt"
+    if doing == "blocked":
+        return "next-request"
+    if doing == "working":
+        return "next-request" if urgent else "stop-block"
+    return "rewake" if listening else "resume" if background else "prompt"
+
+
+def backoff(tries: int, base: float) -> float:
+    """Seconds to wait after the `tries`th failed resume: doubling, at most ten minutes."""
+    return float(min(600.0, base * 2 ** max(0, tries - 1)))
+
+
+def _resume_pending(state: State) -> bool:
+    resume = state.get("resume")
+    return bool(resume and resume["pending"])

@@ -1,0 +1,65 @@
+"""What a body and a name may be, and how either is shown."""
+
+from __future__ import annotations
+
+import re
+import unicodedata
+
+RESERVED = frozenset({"person", "system", "parent", "turnpost", "all"})
+NAME_LIMIT = 64
+_OURS = re.compile(r"<(?=\s*/?\s*(?:message|system-reminder)(?![\w.-]))", re.IGNORECASE)
+
+
+def clean(body: str) -> tuple[str, int]:
+    """The body as it can be stored, and how many characters were replaced.
+
+    NUL and lone surrogates are no text that JSON, UTF-8 and a model all accept: each becomes U+FFFD.
+    """
+    fixed = "".join("\ufffd" if c == "\0" or "\ud800" <= c <= "\udfff" else c for c in body)
+    return fixed, sum(a != b for a, b in zip(body, fixed, strict=True))
+
+
+def units(text: str) -> int:
+    """Length in UTF-16 units, which is how the harness counts a hook's context."""
+    return len(text) + sum(c > "\uffff" for c in text)
+
+
+def inert(body: str) -> str:
+    """The body with the `<` of what would open or close our element, or the harness's, written as `&lt;`."""
+    return _OURS.sub("&lt;", body)
+
+
+def visible(text: str) -> str:
+    """Text that is safe for a terminal: control and formatting characters are shown by their code, tabs and newlines kept."""
+    return "".join(c if c in "\n\t" or unicodedata.category(c)[0] != "C" else _code(c) for c in text)
+
+
+def _code(c: str) -> str:
+    point = ord(c)
+    if c in "\u200c\u200d":  # joiners: parts of emoji and of several scripts, harmless to a terminal
+        return c
+    return f"\\x{point:02x}" if point < 256 else f"\\u{point:04x}" if point < 65536 else f"\\U{point:08x}"
+
+
+def name_fault(name: str) -> str | None:
+    """Why a text cannot name an agent; None when it can."""
+    if not 1 <= len(name) <= NAME_LIMIT or len(name.encode("utf-8", "replace")) > 200:
+        return f"a name has 1 to {NAME_LIMIT} characters, this one {len(name)}"
+    if name.casefold() in RESERVED:
+        return f"'{name}' is a reserved word"
+    if not name[0].isalnum() or not all(c.isalnum() or c in "._-" for c in name):
+        return "a name starts with a letter or digit and holds letters, digits, '.', '_' and '-'"
+    if name.startswith("msg-") or name.startswith("ag-"):
+        return "a name does not begin like an id (msg-, ag-)"
+    return None
+
+
+def name_key(name: str) -> str:
+    """The form names are compared in: two that differ in case or composition are one, on every file system."""
+    return unicodedata.normalize("NFC", name.casefold())
+
+
+def to_name(text: str) -> str:
+    """The nearest thing to a text that is a name: for folders called `my project (2)`."""
+    kept = "".join(c if c.isalnum() or c in "._-" else "-" for c in unicodedata.normalize("NFC", text)).strip("-._")
+    return kept[: NAME_LIMIT - 16] or "agent"

@@ -1,0 +1,130 @@
+"""The proof that a message was read: its mark in the transcript, and a reply of the model after it.
+
+A transcript is JSON lines, written by Claude Code while we read. Only whole lines count; a line over the limit is
+skipped, since no entry that carries our text is that long.
+"""
+
+from __future__ import annotations
+
+import json
+import os
+
+from turnpost.core import clock, render
+
+TYPE_CHECKING = False
+if TYPE_CHECKING:
+    from collections.abc import Iterator
+
+LINE_LIMIT = 8 * 1024 * 1024
+
+
+class Seen:
+    """What a transcript shows of one message. `at` is the offset of the entry that carries it, -1 when there is none."""
+
+    __slots__ = ("at", "delivered_at", "read_at")
+
+    def __init__(self) -> None:
+        self.at = -1
+        self.delivered_at: float | None = None
+        self.read_at: float | None = None
+
+
+def size(path: str) -> int:
+    """The transcript's length in bytes, 0 when there is none."""
+    try:
+        return os.stat(path).st_size
+    except OSError:
+        return 0
+
+
+def look(path: str, message_ids: list[str], offset: int) -> dict[str, Seen]:
+    """What the transcript shows of each message from `offset` on. A missing or unreadable file shows nothing."""
+    seen = {message_id: Seen() for message_id in message_ids}
+    marks = {message_id: render.mark(message_id) for message_id in message_ids}
+    raw = {message_id: message_id.encode() for message_id in message_ids}
+    unread = set(message_ids)
+    try:
+        for at, line in _lines(path, offset):
+            carried = [m for m in unread if seen[m].at < 0 and raw[m] in line]
+            waiting = any(seen[m].at >= 0 for m in unread)
+            if not carried and not (waiting and b'"assistant"' in line):
+                continue
+            entry = _entry(line)
+            if entry is None:
+                continue
+            if _is_reply(entry):
+                for message_id in [m for m in unread if seen[m].at >= 0]:
+                    seen[message_id].read_at = _moment(entry)
+                    unread.discard(message_id)
+                if not unread:
+                    break
+            elif carried and (text := _hook_text(entry)):
+                for message_id in carried:
+                    if marks[message_id] in text:
+                        seen[message_id].at = at
+                        seen[message_id].delivered_at = _moment(entry)
+    except OSError:
+        pass
+    return seen
+
+
+def _lines(path: str, offset: int) -> Iterator[tuple[int, bytes]]:
+    fd = os.open(path, os.O_RDONLY | os.O_NONBLOCK | os.O_CLOEXEC)
+    with os.fdopen(fd, "rb") as file:
+        file.seek(offset if offset <= size(path) else 0)
+        while True:
+            at = file.tell()
+            line = file.readline(LINE_LIMIT)
+            if line.endswith(b"\n"):
+                yield at, line
+            elif len(line) < LINE_LIMIT:
+                return  # the end, or a line that is still being written
+            else:
+                while line and not line.endswith(b"\n"):
+                    line = file.readline(LINE_LIMIT)
+
+
+def _entry(line: bytes) -> dict[str, object] | None:
+    try:
+        entry = json.loads(line)
+    except (ValueError, RecursionError):
+        return None
+    return entry if isinstance(entry, dict) else None
+
+
+def _is_reply(entry: dict[str, object]) -> bool:
+    """A real answer of the model in the main conversation: no error text, nothing synthetic, no subagent's."""
+    message = entry.get("message")
+    return (
+        entry.get("type") == "assistant"
+        and not entry.get("isApiErrorMessage")
+        and not entry.get("isSidechain")
+        and not (isinstance(message, dict) and message.get("model") == "<synthetic>")
+    )
+
+
+def _hook_text(entry: dict[str, object]) -> str:
+    """All text of an entry that the harness wrote for a hook: never an assistant's words nor a tool's result."""
+    if entry.get("type") == "assistant" or entry.get("toolUseResult") is not None:
+        return ""
+    found: list[str] = []
+    _collect(entry, found)
+    return "\n".join(found)
+
+
+def _collect(value: object, found: list[str]) -> None:
+    if isinstance(value, str):
+        found.append(value)
+    elif isinstance(value, dict):
+        if value.get("type") in ("tool_result", "tool_use"):
+            return
+        for item in value.values():
+            _collect(item, found)
+    elif isinstance(value, list):
+        for item in value:
+            _collect(item, found)
+
+
+def _moment(entry: dict[str, object]) -> float:
+    stamp = entry.get("timestamp")
+    return (clock.parse(stamp) if isinstance(stamp, str) else None) or clock.now()

@@ -1,0 +1,135 @@
+"""The waiter: one process per idle agent that sleeps in the kernel until a message lands.
+
+It ends in one of two ways: exit 0 in silence, or exit 2 after a claim, with the messages on stderr, which wakes the
+session. Exit 2 has no cap in the harness: it leaves from one line, and only after a claim.
+"""
+
+from __future__ import annotations
+
+import os
+import select
+
+from turnpost.core import bell, clock, deliver, files, home, procs, registry, render, rules
+from turnpost.core.errors import BadFile, LockBusy
+from turnpost.core.mailbox import Mailbox, make_claim
+
+TYPE_CHECKING = False
+if TYPE_CHECKING:
+    from turnpost.core.records import Waiter
+
+ROUND = 5.0
+"""Seconds between looks without a bell: how long a lost bell or a vanished session can go unnoticed."""
+SOON = 0.25
+"""Seconds until the next look while something waits that may not be taken yet."""
+REGISTRATION = 10.0
+"""Seconds a SessionStart hook, which runs beside us, may take to register the session."""
+
+
+def main(root: str) -> None:
+    """Wait, and leave by exit 0, or by exit 2 with what was claimed."""
+    try:
+        entering = _wait(root)
+    except Exception as error:
+        deliver.log_failure(root, "waiter", error)
+        return
+    if entering:
+        view = memoryview(entering.encode())
+        while view:
+            view = view[os.write(2, view) :]
+        os._exit(2)  # the one line that wakes a session
+
+
+def _wait(root: str) -> str:
+    payload = deliver.read_input()
+    session_id = str(payload.get("session_id", ""))
+    key = _registered(root, session_id)
+    if key is None:
+        return ""
+    waiter: Waiter = {
+        "v": 1, "id": f"{os.getpid()}-{int(clock.monotonic() * 1000)}", "pid": os.getpid(), "token": procs.token(os.getpid()),
+        "session_id": session_id, "harness_pid": deliver.harness_pid(), "since": clock.now(),
+    }  # fmt: skip
+    path = bell.fifo(root, key, waiter["id"])
+    os.mkfifo(path, 0o600)
+    # Read and write: with a writer of our own the FIFO never reports end of file, and opening does not block.
+    fd = os.open(path, os.O_RDWR | os.O_NONBLOCK | os.O_CLOEXEC)
+    try:
+        if not _take_over(root, key, waiter):
+            return ""
+        return _listen(root, key, waiter, fd, payload)
+    finally:
+        files.unlink(path)
+
+
+def _registered(root: str, session_id: str) -> str | None:
+    end = clock.monotonic() + REGISTRATION
+    while (key := registry.key_of_session(root, session_id)) is None and clock.monotonic() < end:
+        clock.sleep(0.05)
+    return key
+
+
+def _take_over(root: str, key: str, waiter: Waiter) -> bool:
+    """Become the agent's one waiter and let the older one go. False for a session the agent has left."""
+    box = Mailbox(root, key)
+    with box.lock(30.0):
+        state = registry.load_state(root, key)
+        if state is None or state["session_id"] != waiter["session_id"]:
+            return False
+        older = registry.load_waiter(root, key)
+        if older is not None and older["since"] > waiter["since"] and bell.listening(root, key):
+            return False
+        files.write(box.folder + "/waiter.json", registry.pack(waiter), durable=False)
+    if older is not None:
+        bell.ring(bell.fifo(root, key, older["id"]))
+    return True
+
+
+def _listen(root: str, key: str, waiter: Waiter, fd: int, payload: deliver.Payload) -> str:
+    by_stop = payload.get("hook_event_name") == "Stop"
+    box = Mailbox(root, key)
+    start = procs.token(waiter["harness_pid"])
+    while True:
+        if not procs.alive(waiter["harness_pid"], start):
+            return ""  # an orphan: what it claimed would reach nobody
+        current = registry.load_waiter(root, key)
+        if current is None or current["id"] != waiter["id"]:
+            return ""
+        pause = ROUND
+        if box.waiting():
+            entering = _try(box, waiter, by_stop, str(payload.get("transcript_path", "")))
+            if entering:
+                return entering
+            pause = SOON
+        select.select([fd], [], [], pause)
+        try:
+            os.read(fd, 4096)
+        except BlockingIOError:
+            pass
+
+
+def _try(box: Mailbox, waiter: Waiter, by_stop: bool, transcript: str) -> str:
+    """Claim what may enter now. Unreadable or busy surroundings are waited out: nobody else arms a waiter."""
+    try:
+        with box.lock(1.0):
+            state = registry.load_state(box.root, box.key)
+            if state is None or state["session_id"] != waiter["session_id"]:
+                return ""
+            now = clock.now()
+            if not rules.waiter_takes(state, armed_by_stop=by_stop, armed_at=waiter["since"], held=box.held(), now=now):
+                return ""
+            if box.in_flight():
+                box.settle(state)
+            agent = registry.load_agent(box.root, box.key)
+            if agent is None:
+                return ""
+            blocks = box.claim(
+                "rewake",
+                rules.REWAKE_UNITS,
+                make_claim(waiter["harness_pid"], state["transcript"] or transcript),
+                recipient=agent["name"],
+                session_id=waiter["session_id"],
+                whole_first=True,
+            )
+            return render.batch(blocks, agent["name"]) if blocks else ""
+    except (LockBusy, BadFile, OSError):
+        return ""

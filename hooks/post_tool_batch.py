@@ -1,0 +1,31 @@
+"""PostToolBatch: brings urgent messages into the next model request.
+
+It runs after every batch of tool calls, so with nothing to do it must cost next to nothing: one small read, one look
+into a folder, and nothing imported but `os`.
+"""
+
+import os
+import sys
+
+from turnpost.core import home
+
+
+def has_work(root: str, key: str) -> bool:
+    """Whether an urgent message waits, or a permission prompt was answered."""
+    folder = home.agent(root, key)
+    if any(name.endswith("-u") for name in os.listdir(folder + "/queue")):
+        return True
+    return os.access(folder + "/blocked", os.F_OK)
+
+
+def main() -> None:
+    """Answer the hook."""
+    root = home.home()
+    key = home.hooked_key(root)
+    if key and has_work(root, key):
+        from turnpost.core import guard
+
+        guard.run(root, key, "at_tool_batch")
+
+
+main()
