@@ -50,11 +50,10 @@ def merge(settings: dict[str, Any], hooks: dict[str, Any]) -> dict[str, Any]:
     merged: dict[str, Any] = {}
     for event, groups in present.items():
         wanted = hooks.get(event)
-        if wanted is None:
-            if (kept := _without_ours(groups)) is not None:
-                merged[event] = kept
-        else:
+        if wanted is not None:
             merged[event] = _joined(event, groups, wanted)
+        elif not _only_ours(groups):
+            merged[event] = _without_ours(groups)
     for event, wanted in hooks.items():
         merged.setdefault(event, wanted)
     return {**settings, "hooks": merged}
@@ -63,7 +62,7 @@ def merge(settings: dict[str, Any], hooks: dict[str, Any]) -> dict[str, Any]:
 def remove(settings: dict[str, Any]) -> dict[str, Any]:
     """*settings* without turnpost's hooks; what only they had filled goes too. Raises SettingsRefused like `merge`."""
     present = _events(settings)
-    kept = {event: rest for event, groups in present.items() if (rest := _without_ours(groups)) is not None}
+    kept = {event: _without_ours(groups) for event, groups in present.items() if not _only_ours(groups)}
     if kept or not present:
         return {**settings, "hooks": kept} if "hooks" in settings else dict(settings)
     return {key: value for key, value in settings.items() if key != "hooks"}
@@ -137,9 +136,7 @@ def _joined(event: str, groups: object, wanted: list[Any]) -> list[Any]:
     result: list[Any] = []
     place: int | None = None
     for group in groups:
-        kept = _group_without_ours(group)
-        if kept is not None:
-            result.append(kept)
+        result += _rest_of(group)
         if place is None and _ours_in(group):
             place = len(result)
     at = len(result) if place is None else place
@@ -151,20 +148,21 @@ def _narrowed(group: object) -> bool:
     return is_object(group) and bool(_ours_in(group)) and group.get("matcher") not in (None, "", "*")
 
 
-def _without_ours(groups: object) -> object | None:
-    """An event's value without our entries; None when nothing else was in it."""
-    if not is_list(groups):
-        return groups
-    kept = [rest for group in groups if (rest := _group_without_ours(group)) is not None]
-    return kept if kept or not groups else None
+def _only_ours(groups: object) -> bool:
+    """Whether an event's value has nothing but our entries; one that is empty or broken is the person's."""
+    return is_list(groups) and bool(groups) and not any(_rest_of(group) for group in groups)
 
 
-def _group_without_ours(group: object) -> object | None:
-    ours = _ours_in(group)
-    if not ours or not is_object(group):
-        return group
+def _without_ours(groups: object) -> object:
+    return [rest for group in groups for rest in _rest_of(group)] if is_list(groups) else groups
+
+
+def _rest_of(group: object) -> list[object]:
+    """The group without our entries, as a list of one, or an empty list when it had no others."""
+    if not is_object(group) or not _ours_in(group):
+        return [group]
     rest = [entry for entry in group["hooks"] if not is_ours(entry)]
-    return {**group, "hooks": rest} if rest else None
+    return [{**group, "hooks": rest}] if rest else []
 
 
 def _ours_in(group: object) -> list[dict[str, Any]]:
