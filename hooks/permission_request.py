@@ -4,4 +4,4 @@ from turnpost.core import guard, home
 
 root = home.home()
 if key := home.hooked_key(root):
-    guard.run(root, key, "record", blocked)
+    guard.run(root, key, "record", "blocked")

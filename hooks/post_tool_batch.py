@@ -5,7 +5,6 @@ into a folder, and nothing imported but `os`.
 """
 
 import os
-import sys
 
 from turnpost.core import home
 

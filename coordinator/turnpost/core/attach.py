@@ -4,13 +4,13 @@ from __future__ import annotations
 
 import os
 
-from turnpost.core import clock, files, home, mailbox, procs, registry, text
+from turnpost.core import clock, files, mailbox, procs, registry, store, text
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
     from typing import Literal
 
-    from turnpost.core.records import Agent, State
+    from turnpost.core.records import Agent, Doing, State
 
     Link = Literal["same", "moved", "copied", "stranger"]
 
@@ -18,7 +18,18 @@ if TYPE_CHECKING:
 class Start:
     """What a SessionStart hook is told, by its input and its environment."""
 
-    __slots__ = ("background", "cwd", "env_key", "name", "parent_session", "pid", "project", "session_id", "source", "transcript")
+    __slots__ = (
+        "background",
+        "cwd",
+        "env_key",
+        "name",
+        "parent_session",
+        "pid",
+        "project",
+        "session_id",
+        "source",
+        "transcript",
+    )
 
     def __init__(
         self, session_id: str, source: str, pid: int, *, transcript: str = "", cwd: str = "", project: str = "",
@@ -42,7 +53,7 @@ def attach(root: str, start: Start) -> Agent:
     with files.Lock(root + "/registry.lock", 5.0):
         agent = _known(root, start) or _register(root, start)
         with mailbox.Mailbox(root, agent["key"]).lock(5.0):
-            state = registry.load_state(root, agent["key"])
+            state = store.load_state(root, agent["key"])
             kind = link_kind(state, start, _lives(state))
             if kind == "stranger":
                 agent = _register(root, start)
@@ -51,7 +62,7 @@ def attach(root: str, start: Start) -> Agent:
                 agent["retire"] = [*agent["retire"], state["session_id"]]
                 registry.save_agent(root, agent)
             registry.link(root, agent, start.session_id, start.pid)
-            registry.save_state(root, agent["key"], first_state(state, start))
+            store.save_state(root, agent["key"], first_state(state, start))
     return agent
 
 
@@ -77,7 +88,7 @@ def first_state(before: State | None, start: Start) -> State:
     """
     resume = before.get("resume") if before else None
     prompt_comes = start.background and (start.source == "startup" or bool(resume and resume["pending"]))
-    doing = "starting" if prompt_comes else "idle"
+    doing: Doing = "starting" if prompt_comes else "idle"
     if start.source == "compact" and before is not None and before["session_id"] == start.session_id:
         doing = before["doing"]
     return {
@@ -85,7 +96,7 @@ def first_state(before: State | None, start: Start) -> State:
         "token": procs.token(start.pid) if start.pid else None, "transcript": start.transcript, "cwd": start.cwd,
         "stops": before["stops"] if before and start.source == "compact" else 0, "source": start.source,
         "resume": None,
-    }  # type: ignore[typeddict-item]  # fmt: skip
+    }  # fmt: skip
 
 
 def _known(root: str, start: Start) -> Agent | None:
@@ -111,7 +122,9 @@ def _register(root: str, start: Start) -> Agent:
                 root, name, kind="registered", cwd=start.cwd, background=start.background,
                 project=registry.main_checkout(start.project or start.cwd),
             )  # fmt: skip
-    return registry.create_agent(root, f"agent-{start.session_id}", kind="registered", cwd=start.cwd, project=start.project)
+    return registry.create_agent(
+        root, f"agent-{start.session_id}", kind="registered", cwd=start.cwd, project=start.project
+    )
 
 
 def _lives(state: State | None) -> bool:

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import os
 
-from turnpost.core import files, home, registry
+from turnpost.core import files, home, store
 
 
 def fifo(root: str, key: str, waiter_id: str) -> str:
@@ -31,17 +31,19 @@ def ring(path: str) -> bool:
 
 def ring_waiter(root: str, key: str) -> bool:
     """Wake the agent's waiter; False when it has none that lives."""
-    waiter = registry.load_waiter(root, key)
+    waiter = store.load_waiter(root, key)
     return waiter is not None and ring(fifo(root, key, waiter["id"]))
 
 
 def listening(root: str, key: str) -> bool:
     """Whether the agent has a live waiter. Asking wakes nobody."""
-    waiter = registry.load_waiter(root, key)
+    waiter = store.load_waiter(root, key)
     if waiter is None:
         return False
     try:
-        fd = os.open(fifo(root, key, waiter["id"]), os.O_WRONLY | os.O_NONBLOCK | os.O_NOFOLLOW | os.O_CLOEXEC)
+        fd = os.open(
+            fifo(root, key, waiter["id"]), os.O_WRONLY | os.O_NONBLOCK | os.O_NOFOLLOW | os.O_CLOEXEC
+        )
     except OSError:
         return False
     os.close(fd)

@@ -8,14 +8,13 @@ from __future__ import annotations
 import json
 import os
 
-from turnpost.core import bell, files, home, procs, registry, render, rules
-from turnpost.core.mailbox import Mailbox, make_claim
+from turnpost.core import files, home, procs, rules, store
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
     from typing import Any
 
-    from turnpost.core.records import Doing, State
+    from turnpost.core.records import Boundary, Doing, State
 
     Payload = dict[str, Any]
     Answer = dict[str, Any]
@@ -52,15 +51,16 @@ def harness_pid() -> int:
 
 def at_prompt(root: str, key: str, payload: Payload) -> Answer | None:
     """UserPromptSubmit: the session works from now on, and what waits comes with the prompt."""
-    box = Mailbox(root, key)
-    with box.lock():
+    with _lock(root, key):
         state = _current(root, key, payload)
         if state is None:
             return None
-        boundary = "resume" if state["doing"] == "starting" and state["source"] in ("resume", "fork") else "prompt"
+        boundary: Boundary = (
+            "resume" if state["doing"] == "starting" and state["source"] in ("resume", "fork") else "prompt"
+        )
         _record(root, key, state, payload, "working")["stops"] = 0
-        registry.save_state(root, key, state)
-        blocks = _take(box, boundary, payload, state)
+        store.save_state(root, key, state)
+        blocks = _take(root, key, boundary, payload, state)
     return _context("UserPromptSubmit", root, key, blocks)
 
 
@@ -68,15 +68,14 @@ def at_tool_batch(root: str, key: str, payload: Payload) -> Answer | None:
     """PostToolBatch: urgent messages come with the next request; after a permission prompt all that waited behind it."""
     if payload.get("agent_id"):
         return None
-    box = Mailbox(root, key)
-    with box.lock():
+    with _lock(root, key):
         state = _current(root, key, payload)
         if state is None:
             return None
-        unblocked = files.exists(box.folder + "/blocked")
+        unblocked = files.exists(home.agent(root, key) + "/blocked")
         if unblocked:
-            registry.save_state(root, key, _record(root, key, state, payload, "working"))
-        blocks = _take(box, "next-request", payload, state, everything=unblocked)
+            store.save_state(root, key, _record(root, key, state, payload, "working"))
+        blocks = _take(root, key, "next-request", payload, state, everything=unblocked)
     return _context("PostToolBatch", root, key, blocks)
 
 
@@ -84,8 +83,7 @@ def at_stop(root: str, key: str, payload: Payload) -> Answer | None:
     """Stop: what waits keeps the turn going, as often as the harness allows; the rest is the waiter's."""
     if payload.get("agent_id"):
         return None
-    box = Mailbox(root, key)
-    with box.lock():
+    with _lock(root, key):
         state = _current(root, key, payload)
         if state is None:
             return None
@@ -93,16 +91,18 @@ def at_stop(root: str, key: str, payload: Payload) -> Answer | None:
         blocks: list[str] = []
         whole = False
         if rules.stop_may_block(state["stops"], _cap()):
-            blocks = _take(box, "stop-block", payload, state)
+            blocks = _take(root, key, "stop-block", payload, state)
             if not blocks:
-                blocks = _take(box, "stop-block", payload, state, whole=True)
+                blocks = _take(root, key, "stop-block", payload, state, whole=True)
                 whole = bool(blocks)
-        registry.save_state(root, key, _record(root, key, state, payload, "working" if blocks else "idle"))
-        left = bool(box.waiting())
+        store.save_state(root, key, _record(root, key, state, payload, "working" if blocks else "idle"))
+        left = bool(files.names(home.agent(root, key) + "/queue"))
     if left and not blocks:
-        bell.ring_waiter(root, key)
+        _ring(root, key)
     if not blocks:
         return None
+    from turnpost.core import render
+
     entering = render.batch(blocks, _name(root, key))
     if whole:  # over the room for context; the reason carries any size, at twice the cost
         return {"decision": "block", "reason": entering}
@@ -115,15 +115,14 @@ def at_stop(root: str, key: str, payload: Payload) -> Answer | None:
 
 def record(root: str, key: str, payload: Payload, doing: Doing) -> None:
     """StopFailure, PermissionRequest, Notification: only the state changes."""
-    box = Mailbox(root, key)
-    with box.lock():
+    with _lock(root, key):
         state = _current(root, key, payload)
         if state is None or (doing == "blocked" and state["doing"] == "blocked"):
             return
-        registry.save_state(root, key, _record(root, key, state, payload, doing))
-        left = bool(box.waiting())
+        store.save_state(root, key, _record(root, key, state, payload, doing))
+        left = bool(files.names(home.agent(root, key) + "/queue"))
     if left and doing == "idle":
-        bell.ring_waiter(root, key)
+        _ring(root, key)
 
 
 def at_start(root: str, key: str, payload: Payload) -> None:
@@ -158,15 +157,16 @@ def at_end(root: str, key: str, payload: Payload) -> None:
     """SessionEnd: the session is gone, unless it only makes place for the next one in the same process."""
     if payload.get("reason") in ("clear", "resume"):
         return
-    box = Mailbox(root, key)
-    with box.lock():
+    with _lock(root, key):
         state = _current(root, key, payload)
         if state is None or (harness_pid() and state["pid"] != harness_pid()):
             return
-        registry.save_state(root, key, _record(root, key, state, payload, "stopped"))
-        left = bool(box.waiting())
+        store.save_state(root, key, _record(root, key, state, payload, "stopped"))
+        left = bool(files.names(home.agent(root, key) + "/queue"))
     files.unlink(f"{root}/pids/{state['pid']}")
     if left:
+        from turnpost.core import bell
+
         bell.announce(root, key)
 
 
@@ -174,26 +174,54 @@ def log_failure(root: str, where: str, error: BaseException) -> None:
     """Leave a trace of a hook that failed. That it cannot even do that must not stop anybody."""
     from turnpost.core import clock
 
-    line = {"at": clock.rfc3339(clock.now()), "action": "hook-failed", "hook": where, "error": f"{type(error).__name__}: {error}"}
+    line = {
+        "at": clock.rfc3339(clock.now()),
+        "action": "hook-failed",
+        "hook": where,
+        "error": f"{type(error).__name__}: {error}",
+    }
     try:
-        files.append(home.log(root), registry.pack(line) + b"\n", 1 << 20)
+        files.append(home.log(root), store.pack(line) + b"\n", 1 << 20)
     except OSError:
         pass
 
 
+def _lock(root: str, key: str) -> files.Lock:
+    """The agent's lock, the same one as `Mailbox.lock`."""
+    return files.Lock(home.agent(root, key) + "/lock")
+
+
+def _ring(root: str, key: str) -> None:
+    from turnpost.core import bell
+
+    bell.ring_waiter(root, key)
+
+
 def _take(
-    box: Mailbox, boundary: str, payload: Payload, state: State, *, everything: bool = True, whole: bool = False
+    root: str,
+    key: str,
+    boundary: Boundary,
+    payload: Payload,
+    state: State,
+    *,
+    everything: bool = True,
+    whole: bool = False,
 ) -> list[str]:
-    if box.in_flight():
-        box.settle(state)
+    """Claim what may enter at this boundary. With an empty queue and nothing on its way the mailbox is not even imported."""
+    folder = home.agent(root, key)
+    if not files.names(folder + "/queue") and not files.names(folder + "/claimed"):
+        return []
+    from turnpost.core.mailbox import Mailbox, make_claim
+
+    box = Mailbox(root, key)
+    box.settle(state)
     if not box.waiting() or box.held():
         return []
-    pid = harness_pid()
     return box.claim(
-        boundary,  # type: ignore[arg-type]
+        boundary,
         0 if whole else rules.CONTEXT_UNITS,
-        make_claim(pid, _transcript(payload, state)),
-        recipient=_name(box.root, box.key),
+        make_claim(harness_pid(), _transcript(payload, state)),
+        recipient=_name(root, key),
         session_id=state["session_id"],
         want="all" if everything else "urgent",
         whole_first=whole,
@@ -202,7 +230,7 @@ def _take(
 
 def _current(root: str, key: str, payload: Payload) -> State | None:
     """The agent's state if this hook belongs to its present session: a retired copy gets no mail and records nothing."""
-    state = registry.load_state(root, key)
+    state = store.load_state(root, key)
     return state if state is not None and state["session_id"] == payload.get("session_id") else None
 
 
@@ -217,7 +245,7 @@ def _record(root: str, key: str, state: State, payload: Payload, doing: Doing) -
     if pid and pid != state["pid"]:
         state["pid"], state["token"] = pid, procs.token(pid)
     state["transcript"] = _transcript(payload, state)
-    return registry.change_state(state, doing)
+    return store.change_state(state, doing)
 
 
 def _transcript(payload: Payload, state: State) -> str:
@@ -228,12 +256,19 @@ def _transcript(payload: Payload, state: State) -> str:
 def _context(event: str, root: str, key: str, blocks: list[str]) -> Answer | None:
     if not blocks:
         return None
-    return {"hookSpecificOutput": {"hookEventName": event, "additionalContext": render.batch(blocks, _name(root, key))}}
+    from turnpost.core import render
+
+    return {
+        "hookSpecificOutput": {
+            "hookEventName": event,
+            "additionalContext": render.batch(blocks, _name(root, key)),
+        }
+    }
 
 
 def _name(root: str, key: str) -> str:
-    agent = registry.load_agent(root, key)
-    return agent["name"] if agent else key
+    agent = store.load(home.agent(root, key) + "/agent.json")
+    return str(agent["name"]) if agent else key
 
 
 def _cap() -> int:

@@ -65,7 +65,9 @@ def read(path: str, limit: int = RECORD_LIMIT) -> bytes:
         if info.st_uid != os.geteuid():
             raise BadFile(f"{path} belongs to user {info.st_uid}, not to {os.geteuid()}")
         if info.st_size > limit:
-            raise BadFile(f"{path} has {info.st_size} bytes, over the limit of {limit}", size=info.st_size, limit=limit)
+            raise BadFile(
+                f"{path} has {info.st_size} bytes, over the limit of {limit}", size=info.st_size, limit=limit
+            )
         parts: list[bytes] = []
         room = limit
         while room > 0 and (part := os.read(fd, min(room, 1 << 20))):
@@ -122,6 +124,11 @@ def touch(path: str) -> None:
         os.utime(fd)
     finally:
         os.close(fd)
+
+
+def fifo(path: str) -> None:
+    """Make a private FIFO."""
+    os.mkfifo(path, 0o600)
 
 
 def append(path: str, line: bytes, limit: int) -> None:

@@ -1,12 +1,12 @@
 """Where everything lies under `$TURNPOST_HOME`. Paths only: nothing here opens a file.
 
-    agents/KEY/agent.json     who it is                 agents/KEY/queue/      what waits for it
-    agents/KEY/state.json     what its session does     agents/KEY/claimed/    what is on its way
-    agents/KEY/waiter.json    its one active waiter     agents/KEY/lock        guards the above
-    names/NAME                name to KEY               sessions/ID            session to KEY
-    messages/DAY/ID/          the message and the receipts that are final
-    outbox/ID.json            a send that is under way
-    pending/KEY               a bell: KEY has something waiting or on its way
+agents/KEY/agent.json     who it is                 agents/KEY/queue/      what waits for it
+agents/KEY/state.json     what its session does     agents/KEY/claimed/    what is on its way
+agents/KEY/waiter.json    its one active waiter     agents/KEY/lock        guards the above
+names/NAME                name to KEY               sessions/ID            session to KEY
+messages/DAY/ID/          the message and the receipts that are final
+outbox/ID.json            a send that is under way
+pending/KEY               a bell: KEY has something waiting or on its way
 """
 
 from __future__ import annotations

@@ -8,15 +8,13 @@ the message in exactly one place.
 
 from __future__ import annotations
 
-import json
 import os
 
-from turnpost.core import clock, files, home, ids, procs, render, rules, text, transcript
-from turnpost.core.errors import BadFile
+from turnpost.core import clock, files, home, ids, procs, render, rules, store, text, transcript
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
-    from typing import Any, Literal
+    from typing import Literal
 
     from turnpost.core.records import Boundary, Claim, Message, Progress, Receipt, State
 
@@ -60,7 +58,7 @@ class Mailbox:
         name = f"{sequence:010d}-{message['id']}" + ("-u" if message["urgent"] else "")
         receipt = _fresh(message["id"], now)
         receipt["digest"] = digest
-        files.write(f"{self.queue}/{name}", _pack(receipt))
+        files.write(f"{self.queue}/{name}", store.pack(receipt))
 
     def claim(
         self,
@@ -90,18 +88,26 @@ class Mailbox:
             if message is None:
                 self._set_aside(name)
                 continue
+            receipt = self._receipt(self.queue, name)
+            if receipt["attempts"] >= rules.DELIVERIES:
+                continue  # given up: the coordinator ends it and tells its sender
             shown = render.block(message, recipient, now)
             cost = text.units(shown) + 1
             if cost > room and not (whole_first and not blocks):
                 break
             room -= cost
-            receipt = self._receipt(self.queue, name)
             receipt.update(
-                state="claimed", claimed_at=now, boundary=boundary, session_id=session_id, claim=claim,
-                attempts=receipt["attempts"] + 1,
-            )  # fmt: skip
+                {
+                    "state": "claimed",
+                    "claimed_at": now,
+                    "boundary": boundary,
+                    "session_id": session_id,
+                    "claim": claim,
+                    "attempts": receipt["attempts"] + 1,
+                }
+            )
             # Content first, place second: killed in between, it still waits.
-            files.write(f"{self.queue}/{name}", _pack(receipt), durable=False)
+            files.write(f"{self.queue}/{name}", store.pack(receipt), durable=False)
             files.move(f"{self.queue}/{name}", f"{self.claimed}/{name}")
             blocks.append(shown)
         return blocks
@@ -121,29 +127,54 @@ class Mailbox:
             seen, current = self._proof(receipt, state)
             verdict = rules.settle(receipt, seen, alive=alive, current=current, state=state, now=now)
             if verdict == "read":
-                receipt.update(state="read", delivered_at=seen.delivered_at, read_at=seen.read_at)
+                receipt.update({"state": "read", "delivered_at": seen.delivered_at, "read_at": seen.read_at})
                 self._finish(self.claimed, name, receipt)
             elif verdict == "delivered" and receipt["state"] != "delivered":
-                receipt.update(state="delivered", delivered_at=seen.delivered_at)
-                files.write(f"{self.claimed}/{name}", _pack(receipt), durable=False)
-            elif verdict == "requeue" and receipt["attempts"] >= rules.DELIVERIES:
-                receipt.update(state="undeliverable", reason=f"handed over {receipt['attempts']} times, never seen in the conversation")
-                self._finish(self.claimed, name, receipt)
+                receipt.update({"state": "delivered", "delivered_at": seen.delivered_at})
+                files.write(f"{self.claimed}/{name}", store.pack(receipt), durable=False)
             elif verdict == "requeue":
-                receipt.update(state="queued", claim=None)
-                files.write(f"{self.claimed}/{name}", _pack(receipt), durable=False)
+                receipt.update({"state": "queued", "claim": None})
+                files.write(f"{self.claimed}/{name}", store.pack(receipt), durable=False)
                 files.move(f"{self.claimed}/{name}", f"{self.queue}/{name}")
             else:
                 continue
             changed.append(receipt)
         return changed
 
+    def exhausted(self) -> list[str]:
+        """Ids of waiting messages that were handed over too often without proof."""
+        receipts = [self._receipt(self.queue, name) for name in self.waiting()]
+        return [receipt["id"] for receipt in receipts if receipt["attempts"] >= rules.DELIVERIES]
+
+    def unanswered(self, state: State) -> list[str]:
+        """Entries that entered the conversation of an idle session, were not answered for a while, and may be recalled."""
+        now = clock.now()
+        found = []
+        for name in self.in_flight():
+            receipt = self._receipt(self.claimed, name)
+            entered = receipt["state"] == "delivered" and receipt.get("reminders", 0) < rules.REMINDERS
+            if (
+                entered
+                and state["doing"] == "idle"
+                and now - max(state["since"], receipt["claimed_at"] or 0) > rules.REMIND
+            ):
+                found.append(name)
+        return found
+
+    def remind(self, names: list[str]) -> None:
+        """Count a reminder of entries that nobody answered."""
+        for name in names:
+            receipt = self._receipt(self.claimed, name)
+            receipt["reminders"] = receipt.get("reminders", 0) + 1
+            receipt["claimed_at"] = clock.now()
+            files.write(f"{self.claimed}/{name}", store.pack(receipt), durable=False)
+
     def end(self, message_id: str, state: Progress, reason: str | None = None) -> bool:
         """Take a message that still waits out of the queue for good (`cancelled`, `undeliverable`)."""
         for name in self.waiting():
             if entry_id(name) == message_id:
                 receipt = self._receipt(self.queue, name)
-                receipt.update(state=state, reason=reason)
+                receipt.update({"state": state, "reason": reason})
                 self._finish(self.queue, name, receipt)
                 return True
         return False
@@ -158,14 +189,18 @@ class Mailbox:
                         if folder == self.queue:
                             receipt["state"] = "queued"
                         return receipt
-            final = _load(self._final(message_id))
+            final = store.load(self._final(message_id))
             if final is not None:
                 return final  # type: ignore[return-value]
         return None
 
     def waiting_receipts(self) -> list[Receipt]:
         """The receipts of all that waits or is on its way."""
-        return [self._receipt(folder, name) for folder in (self.queue, self.claimed) for name in files.names(folder)]
+        return [
+            self._receipt(folder, name)
+            for folder in (self.queue, self.claimed)
+            for name in files.names(folder)
+        ]
 
     def _unproven_before(self, name: str) -> bool:
         return any(
@@ -179,7 +214,11 @@ class Mailbox:
         if claim is not None and claim["transcript"]:
             seen = transcript.look(claim["transcript"], [message_id], claim["offset"])[message_id]
         current = state is None or state["session_id"] == receipt["session_id"]
-        elsewhere = state is not None and state["transcript"] and (claim is None or state["transcript"] != claim["transcript"])
+        elsewhere = (
+            state is not None
+            and state["transcript"]
+            and (claim is None or state["transcript"] != claim["transcript"])
+        )
         if elsewhere and state is not None and seen.read_at is None:
             there = transcript.look(state["transcript"], [message_id], 0)[message_id]
             if there.at >= 0:
@@ -189,7 +228,7 @@ class Mailbox:
     def _finish(self, folder: str, name: str, receipt: Receipt) -> None:
         receipt["claim"] = None
         files.mkdir(message_folder(self.root, receipt["id"]))
-        files.write(f"{folder}/{name}", _pack(receipt), durable=False)
+        files.write(f"{folder}/{name}", store.pack(receipt), durable=False)
         files.move(f"{folder}/{name}", self._final(receipt["id"]))
 
     def _final(self, message_id: str) -> str:
@@ -197,7 +236,7 @@ class Mailbox:
 
     def _receipt(self, folder: str, name: str) -> Receipt:
         """An entry's receipt; a damaged one is made anew from its name, so damage never costs the message."""
-        loaded = _load(f"{folder}/{name}")
+        loaded = store.load(f"{folder}/{name}")
         fresh = _fresh(entry_id(name), clock.now())
         if loaded is None or loaded.get("id") != fresh["id"]:
             return fresh
@@ -232,7 +271,9 @@ def load_message(root: str, message_id: str) -> Message | None:
     """
     if not ids.is_id(message_id, "msg"):
         return None
-    found = _load(f"{message_folder(root, message_id)}/message.json") or _load(f"{home.outbox(root)}/{message_id}.json")
+    found = store.load(f"{message_folder(root, message_id)}/message.json") or store.load(
+        f"{home.outbox(root)}/{message_id}.json"
+    )
     return found if found is not None and found.get("id") == message_id else None  # type: ignore[return-value]
 
 
@@ -253,15 +294,3 @@ def _fresh(message_id: str, now: float) -> Receipt:
         "v": 1, "id": message_id, "state": "queued", "queued_at": now, "claimed_at": None, "delivered_at": None,
         "read_at": None, "boundary": None, "session_id": None, "attempts": 0, "digest": "", "claim": None,
     }  # fmt: skip
-
-
-def _pack(record: Receipt | Message) -> bytes:
-    return json.dumps(record, ensure_ascii=True, separators=(",", ":")).encode()
-
-
-def _load(path: str) -> dict[str, Any] | None:
-    try:
-        found = json.loads(files.read(path))
-    except (OSError, ValueError, RecursionError, BadFile):
-        return None
-    return found if isinstance(found, dict) else None

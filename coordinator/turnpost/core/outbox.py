@@ -5,7 +5,7 @@ from __future__ import annotations
 import hashlib
 from contextlib import ExitStack
 
-from turnpost.core import bell, clock, files, home, ids, mailbox, registry, text
+from turnpost.core import bell, clock, files, home, ids, mailbox, store, text
 from turnpost.core.errors import Refused
 
 TYPE_CHECKING = False
@@ -22,7 +22,11 @@ def check_body(body: str, limit: int = BODY_LIMIT) -> str:
     """The body as it will be stored. Raises Refused (`empty`, `too-long`) with the numbers."""
     fixed, _ = text.clean(body)
     if not fixed.strip():
-        raise Refused("refused by rule 'empty': the body has no text; give it as an argument or on stdin with '-'", rule="empty", bytes=0)
+        raise Refused(
+            "refused by rule 'empty': the body has no text; give it as an argument or on stdin with '-'",
+            rule="empty",
+            bytes=0,
+        )
     size = len(fixed.encode())
     if size > limit:
         raise Refused(
@@ -55,7 +59,9 @@ def compose(
     }  # fmt: skip
 
 
-def send(root: str, message: Message, recipients: Sequence[Agent], *, limit: int = MAILBOX_LIMIT) -> dict[str, int]:
+def send(
+    root: str, message: Message, recipients: Sequence[Agent], *, limit: int = MAILBOX_LIMIT
+) -> dict[str, int]:
     """Put a message into every recipient's queue and return once it is durable: per key, which copy of the same text it is.
 
     Raises Refused (`mailbox-full`) and LockBusy; then nothing was written. The locks are taken in one order, so two
@@ -77,7 +83,7 @@ def send(root: str, message: Message, recipients: Sequence[Agent], *, limit: int
                     rule="mailbox-full", waiting=waiting, limit=limit, recipient=name,
                 )  # fmt: skip
         record = f"{home.outbox(root)}/{message['id']}.json"
-        files.write(record, registry.pack(message))
+        files.write(record, store.pack(message))
         for box in boxes:
             copies[box.key] = _count_copy(box, digest)
             box.put(message, digest, clock.now())
@@ -123,7 +129,7 @@ def _keep(root: str, message_id: str) -> None:
 def _count_copy(box: mailbox.Mailbox, digest: str) -> int:
     """Remember a body among the mailbox's last sixty-four; how often it is there now."""
     path = box.folder + "/recent"
-    recent = (registry.load(path) or {}).get("digests", [])
+    recent = (store.load(path) or {}).get("digests", [])
     recent = [*recent[-63:], digest] if isinstance(recent, list) else [digest]
-    files.write(path, registry.pack({"v": 1, "digests": recent}), durable=False)
+    files.write(path, store.pack({"v": 1, "digests": recent}), durable=False)
     return recent.count(digest)

@@ -72,7 +72,9 @@ def environment_has(pid: int, assignment: bytes) -> bool:
             return False
     import subprocess
 
-    shown = subprocess.run(["/bin/ps", "eww", "-o", "command=", "-p", str(pid)], capture_output=True, check=False)
+    shown = subprocess.run(
+        ["/bin/ps", "eww", "-o", "command=", "-p", str(pid)], capture_output=True, check=False
+    )
     return assignment in shown.stdout.split()
 
 

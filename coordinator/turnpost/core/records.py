@@ -8,6 +8,7 @@ if TYPE_CHECKING:
 
     Boundary = Literal["stop-block", "rewake", "next-request", "prompt", "resume", "subagent-stop", "held"]
     Doing = Literal["starting", "working", "blocked", "idle", "stopped", "lost"]
+    Kind = Literal["managed", "registered", "person"]
     Progress = Literal["queued", "claimed", "delivered", "read", "cancelled", "undeliverable"]
 
     class Party(TypedDict):
@@ -48,6 +49,7 @@ if TYPE_CHECKING:
         attempts: int
         digest: str
         reason: NotRequired[str | None]
+        reminders: NotRequired[int]
         claim: NotRequired[Claim | None]
 
     class Claim(TypedDict):
@@ -66,7 +68,7 @@ if TYPE_CHECKING:
         v: int
         key: str
         name: str
-        kind: Literal["managed", "registered", "person"]
+        kind: Kind
         created: float
         cwd: str
         root: str

@@ -2,17 +2,14 @@
 
 from __future__ import annotations
 
-import json
 import os
 
-from turnpost.core import clock, files, home, ids, procs, text
+from turnpost.core import clock, files, home, ids, procs, store, text
 from turnpost.core.errors import BadFile, NotFound, Refused, UsageError
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
-    from typing import Any
-
-    from turnpost.core.records import Agent, Doing, Party, State, Waiter
+    from turnpost.core.records import Agent, Kind, Party
 
 PERSON = "person"
 LAYOUT = ("agents", "names", "sessions", "pids", "messages", "outbox", "pending")
@@ -26,37 +23,17 @@ def prepare(root: str) -> None:
 
 def load_agent(root: str, key: str) -> Agent | None:
     """An agent by its key; None when there is none or its record is damaged."""
-    return load(home.agent(root, key) + "/agent.json")  # type: ignore[return-value]
+    return store.load(home.agent(root, key) + "/agent.json")  # type: ignore[return-value]
 
 
 def save_agent(root: str, agent: Agent) -> None:
     """Write who an agent is, durably."""
-    files.write(home.agent(root, agent["key"]) + "/agent.json", pack(agent))
+    files.write(home.agent(root, agent["key"]) + "/agent.json", store.pack(agent))
 
 
-def load_state(root: str, key: str) -> State | None:
-    """What the agent's session last did; None before its first session, or when the record is damaged."""
-    return load(home.agent(root, key) + "/state.json")  # type: ignore[return-value]
-
-
-def save_state(root: str, key: str, state: State) -> None:
-    """Record what a session does. Not fsynced: after a power cut there is no session."""
-    files.write(home.agent(root, key) + "/state.json", pack(state), durable=False)
-
-
-def change_state(state: State, doing: Doing) -> State:
-    """The same session, now doing something else."""
-    state["doing"] = doing
-    state["since"] = clock.now()
-    return state
-
-
-def load_waiter(root: str, key: str) -> Waiter | None:
-    """The record of the agent's newest waiter, which may be gone."""
-    return load(home.agent(root, key) + "/waiter.json")  # type: ignore[return-value]
-
-
-def create_agent(root: str, name: str, *, kind: str, cwd: str, project: str, background: bool = False) -> Agent:
+def create_agent(
+    root: str, name: str, *, kind: Kind, cwd: str, project: str, background: bool = False
+) -> Agent:
     """Make an agent under a name nobody has. Raises Refused (`taken`) and UsageError for what cannot be a name."""
     if name != PERSON and (fault := text.name_fault(name)):
         raise UsageError(f"'{text.visible(name)}' cannot name an agent: {fault}", rule="name")
@@ -65,7 +42,7 @@ def create_agent(root: str, name: str, *, kind: str, cwd: str, project: str, bac
     agent: Agent = {
         "v": 1, "key": key, "name": name, "kind": kind, "created": now, "cwd": cwd, "root": project, "sessions": [],
         "parent": None, "mission": None, "instructions": None, "background": background, "retire": [],
-    }  # type: ignore[typeddict-item]  # fmt: skip
+    }  # fmt: skip
     for folder in ("queue", "claimed"):
         files.mkdir(f"{home.agent(root, key)}/{folder}")
     save_agent(root, agent)
@@ -117,14 +94,20 @@ def find(root: str, name: str) -> Agent:
 
     known = files.names(root + "/names")
     near = difflib.get_close_matches(text.name_key(name), known, 3, 0.5) or known[:5]
-    hint = f"; nearest: {', '.join(near)}" if near else "; none are known yet, see `turnpost launch` and `turnpost install`"
+    hint = (
+        f"; nearest: {', '.join(near)}"
+        if near
+        else "; none are known yet, see `turnpost launch` and `turnpost install`"
+    )
     raise NotFound(f"no agent is named '{text.visible(name)}'{hint}", near=near)
 
 
 def everyone(root: str) -> list[Agent]:
     """All agents by name, without the person."""
     found = [load_agent(root, key) for key in files.names(home.agents(root))]
-    return sorted((a for a in found if a is not None and a["kind"] != "person"), key=lambda a: text.name_key(a["name"]))
+    return sorted(
+        (a for a in found if a is not None and a["kind"] != "person"), key=lambda a: text.name_key(a["name"])
+    )
 
 
 def key_of_session(root: str, session_id: str) -> str | None:
@@ -153,7 +136,11 @@ def link(root: str, agent: Agent, session_id: str, pid: int) -> None:
 
 def party(agent: Agent) -> Party:
     """An agent as sender or recipient of a message."""
-    return {"kind": "person" if agent["kind"] == "person" else "agent", "name": agent["name"], "key": agent["key"]}
+    return {
+        "kind": "person" if agent["kind"] == "person" else "agent",
+        "name": agent["name"],
+        "key": agent["key"],
+    }
 
 
 def main_checkout(folder: str) -> str:
@@ -175,20 +162,6 @@ def main_checkout(folder: str) -> str:
         before, found, _ = target.partition("/.git/worktrees/")
         return before if found else top
     return folder
-
-
-def load(path: str) -> dict[str, Any] | None:
-    """A JSON record; None when it is missing, damaged, or no plain file of ours."""
-    try:
-        found = json.loads(files.read(path))
-    except (OSError, ValueError, RecursionError, BadFile):
-        return None
-    return found if isinstance(found, dict) else None
-
-
-def pack(record: object) -> bytes:
-    """A record as bytes."""
-    return json.dumps(record, separators=(",", ":")).encode()
 
 
 def _word(path: str) -> str | None:

@@ -25,6 +25,8 @@ DEAF_GRACE = 5.0
 """Seconds an idle agent may be without a waiter: the new one starts while the old one ends."""
 REMIND = 20.0
 """Seconds after which an idle agent is reminded of a message that entered but was not answered."""
+REMINDERS = 3
+"""Times an agent is reminded of one message."""
 DELIVERIES = 5
 """Times a message is handed over without proof before it counts as undeliverable."""
 
@@ -47,7 +49,9 @@ def stop_may_block(stops: int, cap: int) -> bool:
     return stops <= min(STOP_BLOCKS, cap - 3) if cap > 3 else stops < cap
 
 
-def waiter_takes(state: State | None, *, armed_by_stop: bool, armed_at: float, held: bool, now: float) -> bool:
+def waiter_takes(
+    state: State | None, *, armed_by_stop: bool, armed_at: float, held: bool, now: float
+) -> bool:
     """Whether a live waiter may claim now: only while the session is idle.
 
     What comes in mid-turn is left to PostToolBatch and Stop, which claim at the last moment; a text the harness holds
@@ -85,7 +89,11 @@ def settle(
         return "keep"
     # A rewake into a turn, or behind a permission prompt, is held by the harness until the next request.
     waits = receipt["boundary"] in ("rewake", "next-request") and state is not None
-    return "keep" if waits and current and state is not None and state["doing"] in ("working", "blocked") else "requeue"
+    return (
+        "keep"
+        if waits and current and state is not None and state["doing"] in ("working", "blocked")
+        else "requeue"
+    )
 
 
 def predict(doing: Doing, *, urgent: bool, held: bool, listening: bool, background: bool) -> Boundary:

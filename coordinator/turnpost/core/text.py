@@ -61,5 +61,7 @@ def name_key(name: str) -> str:
 
 def to_name(text: str) -> str:
     """The nearest thing to a text that is a name: for folders called `my project (2)`."""
-    kept = "".join(c if c.isalnum() or c in "._-" else "-" for c in unicodedata.normalize("NFC", text)).strip("-._")
+    kept = "".join(c if c.isalnum() or c in "._-" else "-" for c in unicodedata.normalize("NFC", text)).strip(
+        "-._"
+    )
     return kept[: NAME_LIMIT - 16] or "agent"

@@ -9,7 +9,7 @@ from __future__ import annotations
 import os
 import select
 
-from turnpost.core import bell, clock, deliver, files, home, procs, registry, render, rules
+from turnpost.core import bell, clock, deliver, files, procs, registry, render, rules, store
 from turnpost.core.errors import BadFile, LockBusy
 from turnpost.core.mailbox import Mailbox, make_claim
 
@@ -50,7 +50,7 @@ def _wait(root: str) -> str:
         "session_id": session_id, "harness_pid": deliver.harness_pid(), "since": clock.now(),
     }  # fmt: skip
     path = bell.fifo(root, key, waiter["id"])
-    os.mkfifo(path, 0o600)
+    files.fifo(path)
     # Read and write: with a writer of our own the FIFO never reports end of file, and opening does not block.
     fd = os.open(path, os.O_RDWR | os.O_NONBLOCK | os.O_CLOEXEC)
     try:
@@ -72,13 +72,13 @@ def _take_over(root: str, key: str, waiter: Waiter) -> bool:
     """Become the agent's one waiter and let the older one go. False for a session the agent has left."""
     box = Mailbox(root, key)
     with box.lock(30.0):
-        state = registry.load_state(root, key)
+        state = store.load_state(root, key)
         if state is None or state["session_id"] != waiter["session_id"]:
             return False
-        older = registry.load_waiter(root, key)
+        older = store.load_waiter(root, key)
         if older is not None and older["since"] > waiter["since"] and bell.listening(root, key):
             return False
-        files.write(box.folder + "/waiter.json", registry.pack(waiter), durable=False)
+        files.write(box.folder + "/waiter.json", store.pack(waiter), durable=False)
     if older is not None:
         bell.ring(bell.fifo(root, key, older["id"]))
     return True
@@ -91,15 +91,16 @@ def _listen(root: str, key: str, waiter: Waiter, fd: int, payload: deliver.Paylo
     while True:
         if not procs.alive(waiter["harness_pid"], start):
             return ""  # an orphan: what it claimed would reach nobody
-        current = registry.load_waiter(root, key)
+        current = store.load_waiter(root, key)
         if current is None or current["id"] != waiter["id"]:
             return ""
         pause = ROUND
-        if box.waiting():
+        waiting = box.waiting()
+        if waiting or box.in_flight():
             entering = _try(box, waiter, by_stop, str(payload.get("transcript_path", "")))
             if entering:
                 return entering
-            pause = SOON
+            pause = SOON if waiting else ROUND
         select.select([fd], [], [], pause)
         try:
             os.read(fd, 4096)
@@ -111,11 +112,13 @@ def _try(box: Mailbox, waiter: Waiter, by_stop: bool, transcript: str) -> str:
     """Claim what may enter now. Unreadable or busy surroundings are waited out: nobody else arms a waiter."""
     try:
         with box.lock(1.0):
-            state = registry.load_state(box.root, box.key)
+            state = store.load_state(box.root, box.key)
             if state is None or state["session_id"] != waiter["session_id"]:
                 return ""
             now = clock.now()
-            if not rules.waiter_takes(state, armed_by_stop=by_stop, armed_at=waiter["since"], held=box.held(), now=now):
+            if not rules.waiter_takes(
+                state, armed_by_stop=by_stop, armed_at=waiter["since"], held=box.held(), now=now
+            ):
                 return ""
             if box.in_flight():
                 box.settle(state)
@@ -130,6 +133,10 @@ def _try(box: Mailbox, waiter: Waiter, by_stop: bool, transcript: str) -> str:
                 session_id=waiter["session_id"],
                 whole_first=True,
             )
-            return render.batch(blocks, agent["name"]) if blocks else ""
+            if blocks:
+                return render.batch(blocks, agent["name"])
+            forgotten = box.unanswered(state)
+            box.remind(forgotten)
+            return render.REMINDER if forgotten else ""
     except (LockBusy, BadFile, OSError):
         return ""

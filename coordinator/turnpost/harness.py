@@ -1,0 +1,169 @@
+"""The one module that runs `claude`.
+
+Facts it rests on (measured, see docs/architecture.md): exit code 0 of `--bg --resume` proves nothing; flags on a
+resume make a copy; a prompt as an argument shows in the process list and fails above 128 KiB, so it goes on stdin;
+a child that inherits a session's variables can be left without a transcript.
+"""
+
+from __future__ import annotations
+
+import json
+import os
+import re
+import shutil
+import subprocess
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
+from typing import Any
+
+from pydantic import BaseModel, ConfigDict, Field, TypeAdapter, ValidationError
+
+from turnpost.core.errors import HarnessError
+
+MINIMUM = (2, 1, 319)
+"""The oldest Claude Code the product was tested with."""
+_BACKGROUNDED = re.compile(r"backgrounded\W+([0-9a-f]{8})", re.IGNORECASE)
+_COPY = re.compile(r"started a copy as ([0-9a-f-]{8,36})", re.IGNORECASE)
+_INHERITED = (
+    "CLAUDECODE", "CLAUDE_PID", "CLAUDE_JOB_DIR", "CLAUDE_PROJECT_DIR", "CLAUDE_ENV_FILE", "CLAUDE_CODE_ENTRYPOINT",
+    "CLAUDE_CODE_SESSION_ID", "CLAUDE_CODE_SESSION_ATTENDED", "CLAUDE_CODE_CHILD_SESSION", "CLAUDE_CODE_SSE_PORT",
+    "TURNPOST_AGENT",
+)  # fmt: skip
+_INHERITED_PREFIXES = ("CLAUDE_CODE_MESSAGING_", "CLAUDE_CODE_BG_", "CLAUDE_CODE_REMOTE_")
+
+
+class Session(BaseModel):
+    """One session as `claude agents --json --all` lists it. A missing pid means that it does not run."""
+
+    model_config = ConfigDict(frozen=True, extra="ignore", populate_by_name=True)
+
+    id: str | None = None
+    session_id: str | None = Field(default=None, alias="sessionId")
+    kind: str | None = None
+    cwd: str | None = None
+    name: str | None = None
+    pid: int | None = None
+    status: str | None = None
+    state: str | None = None
+
+
+@dataclass(frozen=True)
+class Started:
+    """What a `--bg` call printed: the short id, and the copy's when it made one. No proof that anything runs."""
+
+    short_id: str
+    copy: str | None
+    output: str
+
+
+class Claude:
+    """An installed Claude Code. Every call runs it to its end, with the caller's session variables stripped."""
+
+    def __init__(self, binary: str, environment: Mapping[str, str] | None = None) -> None:
+        self.binary = binary
+        self._environment = clean_environment(os.environ if environment is None else environment)
+
+    @classmethod
+    def find(cls) -> Claude:
+        """`$TURNPOST_CLAUDE`, else `claude` on PATH. Raises HarnessError when there is none."""
+        given = os.environ.get("TURNPOST_CLAUDE")
+        binary = given or shutil.which("claude")
+        if not binary or not os.access(binary, os.X_OK):
+            where = f"$TURNPOST_CLAUDE ({given})" if given else "PATH"
+            raise HarnessError(
+                f"no runnable `claude` in {where}; install Claude Code or set TURNPOST_CLAUDE to its path"
+            )
+        return cls(binary)
+
+    def version(self) -> tuple[int, ...]:
+        """The version as numbers, (2, 1, 332)."""
+        found = re.search(r"(\d+)\.(\d+)\.(\d+)", self._run(["--version"], timeout=30).stdout)
+        if not found:
+            raise HarnessError(f"{self.binary} --version printed no version; is it Claude Code?")
+        return tuple(int(part) for part in found.groups())
+
+    def launch(
+        self, prompt: str, *, cwd: str, settings: Mapping[str, Any], name: str, options: Sequence[str] = ()
+    ) -> Started:
+        """Start a background session with this prompt. Raises HarnessError with what Claude Code said when it refuses."""
+        words = ["--bg", "--name", name, "--settings", json.dumps(settings), *options]
+        return self._background(words, prompt, cwd)
+
+    def resume(self, session_id: str, nudge: str, *, cwd: str) -> Started:
+        """Resume a session in the background, without flags: they would make a copy."""
+        return self._background(["--bg", "--resume", session_id], nudge, cwd)
+
+    def fork(self, session_id: str, nudge: str, *, cwd: str, settings: Mapping[str, Any]) -> Started:
+        """Resume with settings of ours, which makes a copy of the session that carries our hooks."""
+        return self._background(
+            ["--bg", "--resume", session_id, "--settings", json.dumps(settings)], nudge, cwd
+        )
+
+    def stop(self, session_id: str) -> None:
+        """Stop a background session; one that has ended already is fine."""
+        self._run(["stop", session_id[:8]], timeout=30, check=False)
+
+    def listing(self) -> list[Session]:
+        """All sessions Claude Code knows, ended ones too. Takes about 0.2 s: not for a loop that is hot."""
+        shown = self._run(["agents", "--json", "--all"], timeout=30)
+        try:
+            return TypeAdapter(list[Session]).validate_json(shown.stdout or "[]")
+        except ValidationError as error:
+            raise HarnessError(
+                f"`claude agents --json` printed something else than a list of sessions: {error.errors()[0]['msg']}"
+            ) from error
+
+    def _background(self, words: list[str], prompt: str, cwd: str) -> Started:
+        if not os.path.isdir(cwd):
+            raise HarnessError(
+                f"the folder {cwd} is gone, and Claude Code resumes a session only from there",
+                rule="claude",
+                cwd=cwd,
+            )
+        shown = self._run(words, input=prompt, cwd=cwd, timeout=60)
+        output = (shown.stdout + shown.stderr).strip()
+        found = _BACKGROUNDED.search(output)
+        if not found:
+            raise HarnessError(
+                f"claude {words[0]} did not start a session; it said: {_line(output)}", output=output[-2000:]
+            )
+        copy = _COPY.search(output)
+        return Started(found.group(1), copy.group(1) if copy else None, output)
+
+    def _run(
+        self,
+        words: list[str],
+        *,
+        timeout: float,
+        input: str | None = None,
+        cwd: str | None = None,
+        check: bool = True,
+    ) -> subprocess.CompletedProcess[str]:
+        try:
+            done = subprocess.run(
+                [self.binary, *words], input=input, cwd=cwd, timeout=timeout, env=self._environment,
+                stdin=subprocess.DEVNULL if input is None else None,
+                capture_output=True, encoding="utf-8", errors="replace", check=False,
+            )  # fmt: skip
+        except (OSError, subprocess.TimeoutExpired) as error:
+            raise HarnessError(f"{self.binary} {words[0]} failed: {error}") from error
+        if check and done.returncode != 0:
+            raise HarnessError(
+                f"claude {words[0]} ended with code {done.returncode}: {_line(done.stderr or done.stdout)}",
+                code=done.returncode, stderr=done.stderr[-2000:],
+            )  # fmt: skip
+        return done
+
+
+def clean_environment(environment: Mapping[str, str]) -> dict[str, str]:
+    """The environment without what marks its owner as a child of a Claude session."""
+    return {
+        name: value
+        for name, value in environment.items()
+        if name not in _INHERITED and not name.startswith(_INHERITED_PREFIXES)
+    }
+
+
+def _line(text: str) -> str:
+    words = " ".join(text.split())
+    return words[:300] or "nothing"
