@@ -21,6 +21,11 @@ def templates_dir() -> Path:
     return _folder("settings-templates")
 
 
+def import_root() -> Path:
+    """The folder that holds the package: what a bare interpreter needs on its path to import turnpost."""
+    return _PACKAGE.parent
+
+
 def _folder(name: str) -> Path:
     # The wheel's copy first: beside an installed package a stranger's folder of that name may lie two levels up.
     for folder in (_PACKAGE / "_data" / name, _PACKAGE.parents[1] / name):

@@ -16,18 +16,19 @@ import shlex
 from pathlib import Path
 from typing import Any
 
-from turnpost.data import hooks_dir, templates_dir
+from turnpost.data import hooks_dir, import_root, templates_dir
 from turnpost.install.errors import SettingsRefused
 from turnpost.install.json_text import is_list, is_object
 
 MARKER = "turnpost"
 _SCRIPT = re.compile(r"[/\\]hooks[/\\]\w+\.py$")
 
+# What a hook's interpreter runs, with two arguments: the folder of the package and the script.
 # Python ends with 2 when its script is missing, and 2 is what makes a Stop hook block and a waiter wake its agent,
 # again and again: a deleted environment would run an agent in circles. So the script is opened by this line, which
-# ends with 0 when there is none.
+# ends with 0 when there is none. The folder goes last on the path, since it may be a site-packages full of names.
 _GUARD = (
-    "import os,sys;del sys.argv[0];__file__=sys.argv[0];"
+    "import os,sys;del sys.argv[0];sys.path.append(sys.argv.pop(0));__file__=sys.argv[0];"
     "os.access(__file__,4) and exec(compile(open(__file__,'rb').read(),__file__,'exec'))"
 )
 
@@ -35,7 +36,12 @@ _GUARD = (
 def hooks_block(python: Path, hooks: Path | None = None) -> dict[str, Any]:
     """The ``hooks`` object of the template, with the interpreter and the scripts' folder (default: this install's)."""
     text = (templates_dir() / "hooks.json").read_text(encoding="utf-8")
-    values = {"{python}": str(python), "{guard}": _GUARD, "{hooks}": str(hooks or hooks_dir())}
+    values = {
+        "{python}": str(python),
+        "{guard}": _GUARD,
+        "{package}": str(import_root()),
+        "{hooks}": str(hooks or hooks_dir()),
+    }
     block: dict[str, Any] = _filled(json.loads(text), values)["hooks"]
     return block
 
