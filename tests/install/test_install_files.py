@@ -133,7 +133,11 @@ objects = st.dictionaries(
 )
 
 
-@settings(max_examples=25, deadline=None, suppress_health_check=[HealthCheck.function_scoped_fixture])
+@settings(
+    max_examples=25,
+    deadline=None,
+    suppress_health_check=[HealthCheck.function_scoped_fixture, HealthCheck.too_slow],
+)
 @given(
     objects, st.sampled_from([None, 1, 4, "\t"]), st.sampled_from(["", "\n", " \r\n\n"]), st.integers(1, 3)
 )

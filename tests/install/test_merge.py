@@ -6,7 +6,7 @@ from pathlib import Path
 from typing import Any
 
 import pytest
-from hypothesis import given
+from hypothesis import HealthCheck, given
 from hypothesis import settings as limits
 from hypothesis import strategies as st
 
@@ -53,7 +53,7 @@ settings_objects = st.builds(
 )
 
 
-@limits(max_examples=50, deadline=None)
+@limits(max_examples=50, deadline=None, suppress_health_check=[HealthCheck.too_slow])
 @given(settings_objects)
 def test_merging_twice_is_once(settings: dict[str, Any]) -> None:
     once = merge(settings, BLOCK)
@@ -61,20 +61,20 @@ def test_merging_twice_is_once(settings: dict[str, Any]) -> None:
     assert json.dumps(merge(merge(once, BLOCK), BLOCK)) == json.dumps(once)
 
 
-@limits(max_examples=50, deadline=None)
+@limits(max_examples=50, deadline=None, suppress_health_check=[HealthCheck.too_slow])
 @given(settings_objects)
 def test_removing_undoes_merging_and_keeps_the_order(settings: dict[str, Any]) -> None:
     assert json.dumps(remove(merge(settings, BLOCK))) == json.dumps(settings)
 
 
-@limits(max_examples=50, deadline=None)
+@limits(max_examples=50, deadline=None, suppress_health_check=[HealthCheck.too_slow])
 @given(settings_objects)
 def test_an_older_install_is_replaced_whole(settings: dict[str, Any]) -> None:
     merged = merge(merge(settings, OLDER), BLOCK)
     assert json.dumps(merged) == json.dumps(merge(settings, BLOCK))
 
 
-@limits(max_examples=50, deadline=None)
+@limits(max_examples=50, deadline=None, suppress_health_check=[HealthCheck.too_slow])
 @given(settings_objects)
 def test_the_arguments_are_not_changed(settings: dict[str, Any]) -> None:
     before = copy.deepcopy(settings)
@@ -82,7 +82,7 @@ def test_the_arguments_are_not_changed(settings: dict[str, Any]) -> None:
     assert settings == before
 
 
-@limits(max_examples=50, deadline=None)
+@limits(max_examples=50, deadline=None, suppress_health_check=[HealthCheck.too_slow])
 @given(settings_objects, st.sampled_from([None, 0, 1, 2, 4, "\t"]), st.booleans())
 def test_a_rewritten_text_holds_the_new_value_and_every_old_letter_of_the_rest(
     settings: dict[str, Any], indent: Any, ascii_only: bool
@@ -98,7 +98,7 @@ def test_a_rewritten_text_holds_the_new_value_and_every_old_letter_of_the_rest(
             assert json.dumps(value, ensure_ascii=ascii_only) in changed
 
 
-@limits(max_examples=50, deadline=None)
+@limits(max_examples=50, deadline=None, suppress_health_check=[HealthCheck.too_slow])
 @given(values.filter(lambda value: isinstance(value, dict)), settings_objects)
 def test_any_object_can_be_rewritten_to_any_other(old: Any, new: dict[str, Any]) -> None:
     for indent in (None, 3):
