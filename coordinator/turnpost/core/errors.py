@@ -63,4 +63,5 @@ class BadFile(TurnpostError):
 class LockBusy(TurnpostError):
     """Somebody else holds the lock for longer than the caller may wait."""
 
+    exit_code = 5
     default_rule = "busy"

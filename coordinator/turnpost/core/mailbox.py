@@ -161,6 +161,10 @@ class Mailbox:
                 found.append(name)
         return found
 
+    def pressing(self, state: State) -> bool:
+        """Whether somebody must act: something waits, or something entered and nobody answers it."""
+        return bool(self.waiting()) or bool(self.in_flight() and self.unanswered(state))
+
     def remind(self, names: list[str]) -> None:
         """Count a reminder of entries that nobody answered."""
         for name in names:
@@ -170,11 +174,17 @@ class Mailbox:
             files.write(f"{self.claimed}/{name}", store.pack(receipt), durable=False)
 
     def end(self, message_id: str, state: Progress, reason: str | None = None) -> bool:
-        """Take a message that still waits out of the queue for good (`cancelled`, `undeliverable`)."""
+        """Take a message that still waits out of the queue for good.
+
+        `cancelled`, `undeliverable`, or `read`: the person has looked at it, which no transcript shows.
+        """
         for name in self.waiting():
             if entry_id(name) == message_id:
                 receipt = self._receipt(self.queue, name)
                 receipt.update({"state": state, "reason": reason})
+                if state == "read":
+                    now = clock.now()
+                    receipt.update({"claimed_at": now, "delivered_at": now, "read_at": now})
                 self._finish(self.queue, name, receipt)
                 return True
         return False

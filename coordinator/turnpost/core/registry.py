@@ -37,12 +37,8 @@ def create_agent(
     """Make an agent under a name nobody has. Raises Refused (`taken`) and UsageError for what cannot be a name."""
     if name != PERSON and (fault := text.name_fault(name)):
         raise UsageError(f"'{text.visible(name)}' cannot name an agent: {fault}", rule="name")
-    now = clock.now()
-    key = PERSON if kind == "person" else ids.new("ag", now)
-    agent: Agent = {
-        "v": 1, "key": key, "name": name, "kind": kind, "created": now, "cwd": cwd, "root": project, "sessions": [],
-        "parent": None, "mission": None, "instructions": None, "background": background, "retire": [],
-    }  # fmt: skip
+    agent = _record(name, kind, cwd, project, background)
+    key = agent["key"]
     for folder in ("queue", "claimed"):
         files.mkdir(f"{home.agent(root, key)}/{folder}")
     save_agent(root, agent)
@@ -58,6 +54,17 @@ def create_agent(
 def person(root: str) -> Agent:
     """The person's own mailbox, made when first needed."""
     return load_agent(root, PERSON) or create_agent(root, PERSON, kind="person", cwd="", project="")
+
+
+def unsaved_person() -> Agent:
+    """The person's record without a mailbox: who only speaks, or is refused, leaves nothing on disk."""
+    return _record(PERSON, "person", "", "", False)
+
+
+def forget(root: str, agent: Agent) -> None:
+    """Remove an agent that never had a session. What is not ours, or not empty, stays."""
+    files.unlink(home.name(root, text.name_key(agent["name"])))
+    _forget(root, agent["key"])
 
 
 def rename(root: str, agent: Agent, new: str) -> Agent:
@@ -162,6 +169,15 @@ def main_checkout(folder: str) -> str:
         before, found, _ = target.partition("/.git/worktrees/")
         return before if found else top
     return folder
+
+
+def _record(name: str, kind: Kind, cwd: str, project: str, background: bool) -> Agent:
+    now = clock.now()
+    return {
+        "v": 1, "key": PERSON if kind == "person" else ids.new("ag", now), "name": name, "kind": kind, "created": now,
+        "cwd": cwd, "root": project, "sessions": [], "parent": None, "mission": None, "instructions": None,
+        "background": background, "retire": [],
+    }  # fmt: skip
 
 
 def _word(path: str) -> str | None:

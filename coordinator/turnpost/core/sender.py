@@ -28,13 +28,14 @@ class Speaker:
 
 def who(root: str, pid: int | None = None) -> Speaker:
     """The speaker behind a process. The nearest Claude session above it decides."""
+    person = registry.load_agent(root, registry.PERSON) or registry.unsaved_person()
     for ancestor in procs.ancestors(pid or os.getpid()):
         key = registry.key_of_process(root, ancestor)
         if key and (agent := registry.load_agent(root, key)):
             return Speaker(agent)
         if _is_session(ancestor):
-            return Speaker(registry.person(root), ancestor)
-    return Speaker(registry.person(root))
+            return Speaker(person, ancestor)
+    return Speaker(person)
 
 
 def _is_session(pid: int) -> bool:
