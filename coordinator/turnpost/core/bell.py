@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import os
 
-from turnpost.core import files, home, store
+from turnpost.core import files, home, procs, store
 
 
 def fifo(root: str, key: str, waiter_id: str) -> str:
@@ -53,3 +53,14 @@ def listening(root: str, key: str) -> bool:
 def announce(root: str, key: str) -> None:
     """Tell the coordinator that this agent has something waiting or on its way."""
     files.touch(f"{home.pending(root)}/{key}")
+
+
+def sweep(root: str, key: str) -> None:
+    """Remove the FIFOs of waiters that were killed: nobody reads them and none is the active one's."""
+    waiter = store.load_waiter(root, key)
+    active = f"waiter-{waiter['id']}.fifo" if waiter else ""
+    for name in files.names(home.agent(root, key)):
+        if name.startswith("waiter-") and name.endswith(".fifo") and name != active:
+            pid = name.removeprefix("waiter-").partition("-")[0]
+            if pid.isdigit() and procs.token(int(pid)) is None:
+                files.unlink(f"{home.agent(root, key)}/{name}")

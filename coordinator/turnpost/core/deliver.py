@@ -125,7 +125,7 @@ def record(root: str, key: str, payload: Payload, doing: Doing) -> None:
         _ring(root, key)
 
 
-def at_start(root: str, key: str, payload: Payload) -> None:
+def at_start(root: str, _key: str, payload: Payload) -> None:
     """SessionStart: find or make the agent, relink it."""
     from turnpost.core import attach
 

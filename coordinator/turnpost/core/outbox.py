@@ -5,7 +5,7 @@ from __future__ import annotations
 import hashlib
 from contextlib import ExitStack
 
-from turnpost.core import bell, clock, files, home, ids, mailbox, store, text
+from turnpost.core import bell, clock, files, home, ids, mailbox, registry, store, text
 from turnpost.core.errors import Refused
 
 TYPE_CHECKING = False
@@ -87,7 +87,7 @@ def send(
         for box in boxes:
             copies[box.key] = _count_copy(box, digest)
             box.put(message, digest, clock.now())
-            bell.announce(root, box.key)
+            _announce(root, box.key)
         _keep(root, message["id"])
     for box in boxes:
         bell.ring_waiter(root, box.key)
@@ -110,12 +110,17 @@ def recover(root: str, older_than: float = 10.0) -> list[str]:
                 continue  # its sender was only slow
             for box in boxes:
                 box.put(message, "", clock.now())
-                bell.announce(root, box.key)
+                _announce(root, box.key)
             _keep(root, message_id)
         for box in boxes:
             bell.ring_waiter(root, box.key)
         finished.append(message_id)
     return finished
+
+
+def _announce(root: str, key: str) -> None:
+    if key != registry.PERSON:  # nobody delivers to the person, who looks into the inbox
+        bell.announce(root, key)
 
 
 def _keep(root: str, message_id: str) -> None:

@@ -9,6 +9,8 @@ if TYPE_CHECKING:
     from turnpost.core.records import Boundary, Doing, Receipt, State
     from turnpost.core.transcript import Seen
 
+    Step = Literal["none", "ring", "check", "resume", "restart", "retire", "give-up"]
+
 CONTEXT_UNITS = 9_000
 """Room for text in a hook's additionalContext, UTF-16 units: the harness turns 10,000 into a preview."""
 REWAKE_UNITS = 40_000
@@ -23,6 +25,14 @@ IDLE_DOUBT = 1.5
 """Seconds after which a waiter believes the Stop that armed it although the Stop hook recorded nothing."""
 DEAF_GRACE = 5.0
 """Seconds an idle agent may be without a waiter: the new one starts while the old one ends."""
+RESPAWN = 15.0
+"""Seconds the background service may take to bring back a killed session; measured 8 to 10."""
+LOST_DOUBT = 1.0
+"""Seconds a session without a process is only thought lost."""
+RESUME_PENDING = 60.0
+"""Seconds after which the note of a resume under way is a dead coordinator's."""
+CHECK = 2.0
+"""Seconds a message waits for a working agent before Claude Code is asked whether it really works."""
 REMIND = 20.0
 """Seconds after which an idle agent is reminded of a message that entered but was not answered."""
 REMINDERS = 3
@@ -38,7 +48,7 @@ def effective(state: State | None, now: float, alive: bool) -> Doing:
     if state["doing"] == "stopped":
         return "stopped"
     if not alive:
-        return "starting" if _resume_pending(state) else "lost"
+        return "starting" if _resume_pending(state, now) else "lost"
     if state["doing"] == "starting" and now - state["since"] > START_GRACE:
         return "idle"
     return state["doing"]
@@ -111,11 +121,54 @@ def predict(doing: Doing, *, urgent: bool, held: bool, listening: bool, backgrou
     return "rewake" if listening else "resume" if background else "prompt"
 
 
+def next_step(
+    state: State,
+    doing: Doing,
+    *,
+    pressing: bool,
+    held: bool,
+    listening: bool,
+    background: bool,
+    retire: bool,
+    attempts: int,
+    lost_for: float,
+    checked_for: float,
+    now: float,
+) -> Step:
+    """What the coordinator does next for an agent with mail.
+
+    `pressing`: something waits, or entered and was never answered. `lost_for` and `checked_for`: seconds since the
+    agent was first seen without its process, and since Claude Code was last asked about it. `attempts`: resumes that
+    may fail in a row.
+    """
+    if retire:
+        return "retire"
+    if held or not pressing:
+        return "none"
+    resume = state.get("resume")
+    if resume and not resume["pending"]:
+        if resume["tries"] >= attempts:
+            return "give-up"
+        if now < resume["next"]:
+            return "none"
+    if doing == "stopped":
+        return "resume"
+    if doing == "lost":
+        # Killed, a background session is brought back by its service; a resume beside that would make a copy.
+        return "resume" if lost_for >= (RESPAWN if background else LOST_DOUBT) else "none"
+    age = now - state["since"]
+    if doing == "idle":
+        if listening:
+            return "ring" if age > 1.0 else "none"
+        return "restart" if background and age > DEAF_GRACE else "none"
+    return "check" if age > CHECK and checked_for > CHECK else "none"
+
+
 def backoff(tries: int, base: float) -> float:
     """Seconds to wait after the `tries`th failed resume: doubling, at most ten minutes."""
     return float(min(600.0, base * 2 ** max(0, tries - 1)))
 
 
-def _resume_pending(state: State) -> bool:
+def _resume_pending(state: State, now: float) -> bool:
     resume = state.get("resume")
-    return bool(resume and resume["pending"])
+    return bool(resume and resume["pending"] and now - resume["at"] < RESUME_PENDING)

@@ -49,7 +49,7 @@ def name_fault(name: str) -> str | None:
         return f"'{name}' is a reserved word"
     if not name[0].isalnum() or not all(c.isalnum() or c in "._-" for c in name):
         return "a name starts with a letter or digit and holds letters, digits, '.', '_' and '-'"
-    if name.startswith("msg-") or name.startswith("ag-"):
+    if name.startswith(("msg-", "ag-")):
         return "a name does not begin like an id (msg-, ag-)"
     return None
 

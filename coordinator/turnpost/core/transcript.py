@@ -40,32 +40,34 @@ def size(path: str) -> int:
 def look(path: str, message_ids: list[str], offset: int) -> dict[str, Seen]:
     """What the transcript shows of each message from `offset` on. A missing or unreadable file shows nothing."""
     seen = {message_id: Seen() for message_id in message_ids}
-    marks = {message_id: render.mark(message_id) for message_id in message_ids}
-    raw = {message_id: message_id.encode() for message_id in message_ids}
-    unread = set(message_ids)
     try:
         for at, line in _lines(path, offset):
-            carried = [m for m in unread if seen[m].at < 0 and raw[m] in line]
-            waiting = any(seen[m].at >= 0 for m in unread)
-            if not carried and not (waiting and b'"assistant"' in line):
-                continue
-            entry = _entry(line)
-            if entry is None:
-                continue
-            if _is_reply(entry):
-                for message_id in [m for m in unread if seen[m].at >= 0]:
-                    seen[message_id].read_at = _moment(entry)
-                    unread.discard(message_id)
-                if not unread:
-                    break
-            elif carried and (text := _hook_text(entry)):
-                for message_id in carried:
-                    if marks[message_id] in text:
-                        seen[message_id].at = at
-                        seen[message_id].delivered_at = _moment(entry)
+            _take_in(line, at, seen)
+            if all(one.read_at is not None for one in seen.values()):
+                break
     except OSError:
         pass
     return seen
+
+
+def _take_in(line: bytes, at: int, seen: dict[str, Seen]) -> None:
+    """What one line adds. Lines that cannot matter are not even parsed."""
+    carried = [message_id for message_id, one in seen.items() if one.at < 0 and message_id.encode() in line]
+    entered = [one for one in seen.values() if one.at >= 0 and one.read_at is None]
+    if not carried and not (entered and b'"assistant"' in line):
+        return
+    entry = _entry(line)
+    if entry is None:
+        return
+    if _is_reply(entry):
+        for one in entered:
+            one.read_at = _moment(entry)
+        return
+    text = _hook_text(entry) if carried else ""
+    for message_id in carried:
+        if render.mark(message_id) in text:
+            seen[message_id].at = at
+            seen[message_id].delivered_at = _moment(entry)
 
 
 def _lines(path: str, offset: int) -> Iterator[tuple[int, bytes]]:

@@ -1,0 +1,255 @@
+"""The coordinator's rounds. What to do is decided by pure rules; each slow step runs in a thread of its own."""
+
+from __future__ import annotations
+
+import os
+import threading
+from collections.abc import Callable
+from concurrent.futures import Future, ThreadPoolExecutor
+
+from turnpost import config
+from turnpost.core import bell, clock, files, home, outbox, procs, registry, rules, store, transcript
+from turnpost.core.errors import HarnessError, TurnpostError
+from turnpost.core.mailbox import Mailbox
+from turnpost.core.records import Agent, State
+from turnpost.harness import Claude
+from turnpost.service import alerts
+from turnpost.service.log import Log
+from turnpost.service.resume import Resumer, runs, wait_until
+from turnpost.service.watch import Bells
+
+QUIET = 5.0
+"""Seconds between rounds while nothing waits: a lost bell costs no more."""
+FLYING = 0.1
+"""Seconds between looks at the transcripts of what is on its way."""
+WAITING = 0.5
+"""Seconds between looks at what cannot go yet."""
+HOUSEKEEPING = 30.0
+
+
+class Coordinator:
+    """One home's coordinator. `run` returns after `stop`."""
+
+    def __init__(self, root: str) -> None:
+        self._root = root
+        self._log = Log(root)
+        self._bells = Bells(home.pending(root))
+        self._jobs: dict[str, Future[float | None]] = {}
+        self._pool = ThreadPoolExecutor(max_workers=8, thread_name_prefix="agent")
+        self._memory: dict[str, _Memory] = {}
+        self._stopping = threading.Event()
+        self._kept = 0.0
+        self._config = config.load(root)
+
+    def stop(self) -> None:
+        """End after the round that runs. A resume under way is finished by the next coordinator."""
+        self._stopping.set()
+        self._bells.rung.set()
+
+    def run(self) -> None:
+        """Rounds until `stop`."""
+        self._bells.start()
+        self._log.write("coordinator-start", pid=os.getpid())
+        try:
+            while not self._stopping.is_set():
+                self._bells.rung.clear()
+                pause = self.round()
+                self._bells.rung.wait(pause)
+        finally:
+            self._bells.stop()
+            self._pool.shutdown(wait=False, cancel_futures=True)
+            self._log.write("coordinator-stop", pid=os.getpid())
+
+    def round(self) -> float:
+        """Look at every agent with something waiting or on its way; seconds until the next look."""
+        if clock.monotonic() - self._kept > HOUSEKEEPING or not self._kept:
+            self._kept = clock.monotonic()
+            self._guarded("housekeeping", self._housekeeping)
+        pause = QUIET
+        for key in files.names(home.pending(self._root)):
+            pause = min(pause, self._guarded(key, lambda key=key: self._look(key)) or QUIET)  # type: ignore[misc]
+        return pause
+
+    def _look(self, key: str) -> float:
+        box = Mailbox(self._root, key)
+        with box.lock(1.0):
+            state = store.load_state(self._root, key)
+            agent = registry.load_agent(self._root, key)
+            flying = box.in_flight()
+            if flying and self._memory_of(key).transcript_moved(state):
+                for receipt in box.settle(state):
+                    self._log.write(
+                        receipt["state"], agent=key, message=receipt["id"], boundary=receipt["boundary"]
+                    )
+                flying = box.in_flight()
+            waiting = box.waiting()
+            if agent is None or not (flying or waiting or agent["retire"]):
+                files.unlink(f"{home.pending(self._root)}/{key}")
+                self._memory.pop(key, None)
+                return QUIET
+            spent = box.exhausted()
+        if spent:
+            alerts.give_up(
+                self._root,
+                key,
+                spent,
+                f"handed over {rules.DELIVERIES} times, never seen in the conversation",
+                self._log,
+            )
+        if state is not None:
+            self._act(agent, box, state)
+        return FLYING if flying or key in self._jobs else WAITING
+
+    def _act(self, agent: Agent, box: Mailbox, state: State) -> None:
+        """Start the slow step that the rules ask for, one at a time for each agent."""
+        key = agent["key"]
+        job = self._jobs.get(key)
+        if job is not None and not job.done():
+            return
+        self._jobs.pop(key, None)
+        now = clock.now()
+        memory = self._memory_of(key)
+        alive = procs.alive(state["pid"], state["token"])
+        doing = rules.effective(state, now, alive)
+        memory.see(doing, now)
+        listening = doing == "idle" and bell.listening(self._root, key)
+        step = rules.next_step(
+            state, doing, pressing=box.pressing(state), held=box.held(), listening=listening, background=agent["background"],
+            retire=bool(agent["retire"]), attempts=self._config.resume_attempts, lost_for=memory.lost_for(now), checked_for=memory.checked_for(now), now=now,
+        )  # fmt: skip
+        if step == "ring":
+            bell.ring_waiter(self._root, key)
+        elif step == "give-up":
+            resume = state.get("resume")
+            self._give_up(key, box, f"could not be resumed: {resume['error'] if resume else 'unknown'}")
+        elif step != "none":
+            work = {
+                "retire": self._retire,
+                "resume": self._resume,
+                "restart": self._restart,
+                "check": self._check,
+            }[step]
+            if step == "check":
+                memory.checked(now)
+            self._jobs[key] = self._pool.submit(self._guarded, key, lambda: work(key))
+
+    def _resume(self, key: str) -> None:
+        Resumer(self._root, self._config, self._log).resume(key)
+        self._bells.rung.set()
+
+    def _restart(self, key: str) -> None:
+        self._log.write("deaf", agent=key)
+        Resumer(self._root, self._config, self._log).resume(key, stop_first=True)
+        self._bells.rung.set()
+
+    def _retire(self, key: str) -> None:
+        """End the sessions an agent has left for a copy of itself."""
+        agent = registry.load_agent(self._root, key)
+        claude = Claude.find()
+        for session_id in agent["retire"] if agent else []:
+            claude.stop(session_id)
+            end = clock.monotonic() + 10.0
+            gone = wait_until(lambda sid=session_id: not runs(claude, sid), end, pause=0.25)  # type: ignore[misc]
+            self._log.write("retire", agent=key, session=session_id, gone=gone)
+            if gone:
+                with files.Lock(self._root + "/registry.lock", 5.0):
+                    fresh = registry.load_agent(self._root, key)
+                    if fresh is not None:
+                        fresh["retire"] = [sid for sid in fresh["retire"] if sid != session_id]
+                        registry.save_agent(self._root, fresh)
+
+    def _check(self, key: str) -> None:
+        """Ask Claude Code what a session really does: Esc and a vanished process fire no hook."""
+        before = store.load_state(self._root, key)
+        if before is None:
+            return
+        session = next((s for s in Claude.find().listing() if s.session_id == before["session_id"]), None)
+        if session is None or not session.pid or session.status != "idle":
+            return
+        with Mailbox(self._root, key).lock(5.0):
+            state = store.load_state(self._root, key)
+            if state != before:
+                return  # a hook spoke meanwhile, and knows better
+            files.unlink(home.agent(self._root, key) + "/blocked")
+            store.save_state(self._root, key, store.change_state(state, "idle"))
+        self._log.write("found-idle", agent=key, session=before["session_id"])
+        bell.ring_waiter(self._root, key)
+
+    def _give_up(self, key: str, box: Mailbox, reason: str) -> None:
+        with box.lock(5.0):
+            ids = [receipt["id"] for receipt in box.waiting_receipts() if receipt["state"] == "queued"]
+            state = store.load_state(self._root, key)
+            if state is not None:
+                state["resume"] = None
+                store.save_state(self._root, key, state)
+        alerts.give_up(self._root, key, ids, reason, self._log)
+
+    def _housekeeping(self) -> None:
+        """Finish what killed processes left, and look at every agent once: the bells are only hints."""
+        for message_id in outbox.recover(self._root):
+            self._log.write("send-recovered", message=message_id)
+        files.sweep(home.outbox(self._root), 60.0)
+        for key in files.names(home.agents(self._root)):
+            box = Mailbox(self._root, key)
+            agent = registry.load_agent(self._root, key)
+            if key != registry.PERSON and (
+                box.waiting() or box.in_flight() or (agent is not None and agent["retire"])
+            ):
+                bell.announce(self._root, key)
+            for folder in (box.folder, box.queue, box.claimed):
+                files.sweep(folder, 60.0)
+            bell.sweep(self._root, key)
+
+    def _memory_of(self, key: str) -> _Memory:
+        return self._memory.setdefault(key, _Memory())
+
+    def _guarded(self, what: str, work: Callable[[], float | None]) -> float | None:
+        """One agent's trouble is logged and leaves the others alone."""
+        try:
+            return work()
+        except (TurnpostError, OSError) as error:
+            self._log.write("trouble", about=what, error=str(error), kind=type(error).__name__)
+            if isinstance(error, HarnessError):  # no claude, or a broken one: ask less often
+                self._memory_of(what).checked(clock.now())
+        return WAITING
+
+
+class _Memory:
+    """What the coordinator remembers of an agent between rounds; losing it costs only time."""
+
+    def __init__(self) -> None:
+        self._sizes: tuple[object, ...] = ()
+        self._settled = 0.0
+        self._lost_since: float | None = None
+        self._checks = 0
+        self._checked_at: float | None = None
+
+    def transcript_moved(self, state: State | None) -> bool:
+        """Whether a transcript grew since the last look, or the last look is old enough for a lease to have ended."""
+        now = clock.monotonic()
+        sizes = (transcript.size(state["transcript"]), state["since"], state["session_id"]) if state else ()
+        if sizes != self._sizes or now - self._settled > 1.0:
+            self._sizes, self._settled = sizes, now
+            return True
+        return False
+
+    def see(self, doing: str, now: float) -> None:
+        """Note since when an agent is lost."""
+        self._lost_since = (self._lost_since or now) if doing == "lost" else None
+
+    def lost_for(self, now: float) -> float:
+        """Seconds the agent has been lost."""
+        return now - self._lost_since if self._lost_since is not None else 0.0
+
+    def checked(self, now: float) -> None:
+        """A check was made."""
+        self._checks += 1
+        self._checked_at = now
+
+    def checked_for(self, now: float) -> float:
+        """Seconds since the last check, shrunk by how many there were: each waits longer for the next."""
+        return (
+            (now - self._checked_at) / min(2 ** (self._checks - 1), 16)
+            if self._checked_at is not None
+            else 1e9
+        )

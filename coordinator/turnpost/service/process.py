@@ -1,0 +1,120 @@
+"""Starting, finding and stopping the coordinator. One per home: an exclusive lock decides, the record only tells."""
+
+from __future__ import annotations
+
+import os
+import signal
+import subprocess
+import sys
+from dataclasses import dataclass
+
+from turnpost.core import clock, files, home, procs, registry, store
+from turnpost.core.errors import Refused, TimedOut
+
+START_SECONDS = 10.0
+STOP_SECONDS = 10.0
+
+
+@dataclass(frozen=True, slots=True)
+class Status:
+    """Whether a coordinator runs; `since` is its start in seconds since the epoch."""
+
+    running: bool
+    pid: int | None = None
+    since: float | None = None
+
+
+def status(root: str) -> Status:
+    """The coordinator of this home. A record whose process is gone is no coordinator."""
+    record = store.load(_record(root))
+    if record is None or not procs.alive(record.get("pid"), record.get("token")):
+        return Status(False)
+    return Status(True, int(record["pid"]), float(record["since"]))
+
+
+def ensure(root: str) -> None:
+    """See that a coordinator runs, without waiting for it. Costs one small read when one does."""
+    if not status(root).running:
+        _spawn(root)
+
+
+def start(root: str) -> Status:
+    """Start the coordinator if none runs and wait until it does. Raises TimedOut."""
+    registry.prepare(root)
+    if not status(root).running:
+        _spawn(root)
+    end = clock.monotonic() + START_SECONDS
+    while clock.monotonic() < end:
+        if (now := status(root)).running:
+            return now
+        clock.sleep(0.02)
+    raise TimedOut(
+        f"the coordinator did not start within {START_SECONDS:g} s; see {log_path(root)}",
+        seconds=START_SECONDS,
+    )
+
+
+def stop(root: str) -> Status:
+    """End the coordinator and wait until it is gone. Raises TimedOut; what it was doing goes on at the next start."""
+    now = status(root)
+    if now.pid is None:
+        return Status(False)
+    try:
+        os.kill(now.pid, signal.SIGTERM)
+    except ProcessLookupError:
+        return Status(False)
+    end = clock.monotonic() + STOP_SECONDS
+    while clock.monotonic() < end:
+        if status(root).pid != now.pid:
+            return Status(False)
+        clock.sleep(0.02)
+    raise TimedOut(f"the coordinator (pid {now.pid}) did not end within {STOP_SECONDS:g} s", pid=now.pid)
+
+
+def run(root: str) -> None:
+    """Be the coordinator until SIGTERM or SIGINT. Raises Refused when another one is."""
+    from filelock import FileLock, Timeout
+
+    from turnpost.service.loop import Coordinator
+
+    registry.prepare(root)
+    lock = FileLock(root + "/coordinator.lock", mode=0o600)
+    try:
+        lock.acquire(timeout=0)
+    except Timeout:
+        raise Refused(
+            f"a coordinator already runs for {root}; `turnpost coordinator status` shows it", rule="running"
+        ) from None
+    try:
+        coordinator = Coordinator(root)
+        for number in (signal.SIGTERM, signal.SIGINT):
+            signal.signal(number, lambda *_: coordinator.stop())
+        pid = os.getpid()
+        files.write(
+            _record(root), store.pack({"v": 1, "pid": pid, "token": procs.token(pid), "since": clock.now()})
+        )
+        coordinator.run()
+    finally:
+        files.unlink(_record(root))
+        lock.release()
+
+
+def log_path(root: str) -> str:
+    """Where the coordinator leaves what it could not say otherwise."""
+    return home.log(root)
+
+
+def _record(root: str) -> str:
+    return root + "/coordinator.json"
+
+
+def _spawn(root: str) -> None:
+    """Start a coordinator of its own session and folder, so that neither a terminal's end nor an agent's takes it along."""
+    from turnpost.harness import clean_environment
+
+    environment = {**clean_environment(os.environ), "TURNPOST_HOME": root}
+    subprocess.Popen(
+        [sys.executable, "-m", "turnpost", "coordinator", "run"],
+        cwd="/", env=environment, start_new_session=True,
+        stdin=subprocess.DEVNULL, stdout=subprocess.DEVNULL, stderr=subprocess.DEVNULL,
+    )  # fmt: skip
