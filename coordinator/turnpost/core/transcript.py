@@ -61,7 +61,9 @@ def _take_in(line: bytes, at: int, seen: dict[str, Seen]) -> None:
         return
     if _is_reply(entry):
         for one in entered:
-            one.read_at = _moment(entry)
+            # The harness stamps an answer when it begins and a hook's text when it is stored: the order of the
+            # entries is the truth, the stamps may cross.
+            one.read_at = max(_moment(entry), one.delivered_at or 0.0)
         return
     text = _hook_text(entry) if carried else ""
     for message_id in carried:

@@ -25,12 +25,15 @@ _SCRIPT = re.compile(r"[/\\]hooks[/\\]\w+\.py$")
 
 # What a hook's interpreter runs, with two arguments: the folder of the package and the script.
 # Python ends with 2 when its script is missing, and 2 is what makes a Stop hook block and a waiter wake its agent,
-# again and again: a deleted environment would run an agent in circles. So the script is opened by this line, which
-# ends with 0 when there is none. The folder goes last on the path, since it may be a site-packages full of names.
-_GUARD = (
-    "import os,sys;del sys.argv[0];sys.path.append(sys.argv.pop(0));__file__=sys.argv[0];"
-    "os.access(__file__,4) and exec(compile(open(__file__,'rb').read(),__file__,'exec'))"
-)
+# again and again: a deleted environment would run an agent in circles. So the script is opened by these lines, which
+# end with 0 and in silence whatever happens; only the waiter's own `os._exit(2)` goes past them.
+_GUARD = """\
+import sys
+try:
+    del sys.argv[0]; sys.path.append(sys.argv.pop(0)); __file__ = sys.argv[0]
+    exec(compile(open(__file__, 'rb').read(), __file__, 'exec'))
+except BaseException:
+    pass"""
 
 
 def hooks_block(python: Path, hooks: Path | None = None) -> dict[str, Any]:

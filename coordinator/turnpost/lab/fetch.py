@@ -89,6 +89,7 @@ def claude_version(binary: Path) -> str | None:
                 cwd=home,
                 stdin=subprocess.DEVNULL,
                 capture_output=True,
+                check=False,
                 text=True,
                 timeout=30,
             )

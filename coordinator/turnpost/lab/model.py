@@ -115,7 +115,7 @@ class ScriptedModel:
         request, chosen = self._record(headers, body)
         try:
             step = chosen(request) if callable(chosen) else chosen
-        except Exception as error:
+        except Exception as error:  # noqa: BLE001 - a script may fail in any way, and whoever waits is told
             with self._changed:
                 self._fault = f"the script of {request.name} failed: {error!r}"
                 self._changed.notify_all()

@@ -84,32 +84,16 @@ def _pack(package: str, folder: Path, progress: Progress, timeout: float) -> Non
     npm = shutil.which("npm")
     if npm is None:
         raise FetchError("npm is not on PATH; install Node.js, or put a claude of a tested version on PATH")
-    # A cache of its own: the size of what has arrived can be seen in it, and the user's does not grow by 200
-    # MB.
+    # A cache of its own: what has arrived can be measured in it, and the user's does not grow by 200 MB.
     cache = folder / "npm-cache"
-    command = [
-        npm,
-        "pack",
-        package,
-        "--pack-destination",
-        str(folder),
-        "--cache",
-        str(cache),
-        "--ignore-scripts",
-        "--silent=false",
-    ]
-    begin = time.monotonic()
+    options = ("--cache", str(cache), "--ignore-scripts", "--loglevel", "error")
     with (folder / "npm-errors").open("w+b") as errors:
         process = subprocess.Popen(
-            command, cwd=folder, stdin=subprocess.DEVNULL, stdout=subprocess.DEVNULL, stderr=errors
-        )
+            [npm, "pack", package, "--pack-destination", str(folder), *options],
+            cwd=folder, stdin=subprocess.DEVNULL, stdout=subprocess.DEVNULL, stderr=errors,
+        )  # fmt: skip
         try:
-            while process.poll() is None:
-                elapsed = time.monotonic() - begin
-                if elapsed > timeout:
-                    raise FetchError(f"npm did not finish {package} within {timeout:g} s")
-                progress.update(f"fetching {package}: {_size(folder) / 1e6:.0f} MB, {elapsed:.0f} s")
-                time.sleep(0.3)
+            _watch(process, package, cache, progress, timeout)
         finally:
             if process.poll() is None:
                 process.kill()
@@ -119,6 +103,19 @@ def _pack(package: str, folder: Path, progress: Progress, timeout: float) -> Non
     shutil.rmtree(cache, ignore_errors=True)
     if process.returncode:
         raise FetchError(f"npm could not fetch {package}: {_cause(said)}")
+
+
+def _watch(
+    process: subprocess.Popen[bytes], package: str, cache: Path, progress: Progress, timeout: float
+) -> None:
+    """Show how much has arrived until the process ends. npm does not tell how much is to come."""
+    begin = time.monotonic()
+    while process.poll() is None:
+        elapsed = time.monotonic() - begin
+        if elapsed > timeout:
+            raise FetchError(f"npm did not finish {package} within {timeout:g} s")
+        progress.update(f"fetching {package}: {_size(cache) / 1e6:.0f} MB after {elapsed:.0f} s")
+        time.sleep(0.3)
 
 
 def _cause(said: str) -> str:

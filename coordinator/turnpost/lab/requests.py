@@ -7,7 +7,9 @@ import re
 from collections.abc import Iterator, Mapping
 from dataclasses import dataclass
 from functools import cached_property
-from typing import Any
+from typing import Any, TypeAlias, cast
+
+_Block: TypeAlias = Mapping[str, object]
 
 TAG = re.compile(r"\[\[lab:([A-Za-z0-9_.-]+)\]\]")
 
@@ -93,24 +95,26 @@ class ModelRequest:
 def _message_texts(message: Mapping[str, Any]) -> Iterator[tuple[str, str]]:
     role = str(message.get("role", "user"))
     content = message.get("content")
-    for block in content if isinstance(content, list) else [content]:
-        is_result = isinstance(block, dict) and block.get("type") == "tool_result"
+    for block in cast("list[object]", content) if isinstance(content, list) else [content]:
+        is_result = isinstance(block, dict) and cast("_Block", block).get("type") == "tool_result"
         for text in _content(block):
             yield ("tool" if is_result else role), text
 
 
-def _content(content: Any) -> Iterator[str]:
+def _content(content: object) -> Iterator[str]:
     """The texts in a content value: a string, a block (a tool result holds a content again), or a list."""
     if isinstance(content, str):
         yield content
     elif isinstance(content, list):
-        for item in content:
+        for item in cast("list[object]", content):
             yield from _content(item)
     elif isinstance(content, dict):
-        if content.get("type") == "tool_result":
-            yield from _content(content.get("content"))
-        elif isinstance(content.get("text"), str):
-            yield content["text"]
+        block = cast("_Block", content)
+        text = block.get("text")
+        if block.get("type") == "tool_result":
+            yield from _content(block.get("content"))
+        elif isinstance(text, str):
+            yield text
 
 
 def _metadata_session(body: Mapping[str, Any]) -> str | None:

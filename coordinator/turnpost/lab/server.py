@@ -9,7 +9,7 @@ import threading
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass
 from http.server import BaseHTTPRequestHandler, ThreadingHTTPServer
-from typing import Any
+from typing import Any, cast
 
 
 @dataclass(frozen=True)
@@ -77,14 +77,14 @@ class LoopbackServer(ThreadingHTTPServer):
 
 class _Handler(BaseHTTPRequestHandler):
     protocol_version = "HTTP/1.1"
-    server: LoopbackServer
 
     def do_POST(self) -> None:
         raw = self.rfile.read(int(self.headers.get("content-length") or 0))
         path = self.path.partition("?")[0]
         if path == "/v1/messages":
             headers = {name.lower(): value for name, value in self.headers.items()}
-            self._send(self.server.respond(headers, json.loads(raw)))
+            server = cast("LoopbackServer", self.server)
+            self._send(server.respond(headers, json.loads(raw)))
         elif path == "/v1/messages/count_tokens":
             self._send(Reply(200, b'{"input_tokens": 100}'))
         else:

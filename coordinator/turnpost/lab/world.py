@@ -59,7 +59,8 @@ class World:
     def project(self, name: str, *, git: bool = False, settings: Mapping[str, Any] | None = None) -> Path:
         """A new trusted folder; `settings` go to `.claude/settings.json`, `git` makes it a repository.
 
-        May be called at any time. The repository has one commit, without the settings.
+        The repository has one commit, without the settings. Make projects before the first session starts:
+        Claude Code then keeps a spare session ready, which may not know of a repository trusted later.
         """
         folder = self.projects / name
         folder.mkdir()
@@ -67,14 +68,11 @@ class World:
             self._make_repository(folder)
         if settings is not None:
             write_json(folder / ".claude" / "settings.json", settings)
+        self.trust(folder)
         return folder
 
     def trust(self, folder: Path) -> None:
-        """Trust a folder outside `projects`, as if a person had answered the dialog.
-
-        Before the first session starts: Claude Code then keeps a spare session ready, and one that began
-        earlier may not know of it.
-        """
+        """Trust a folder and what is below it up to the next repository, as if a person had answered."""
         path = self.home / ".claude.json"
         config = json.loads(path.read_text())
         config["projects"][str(folder.resolve())] = dict(_TRUSTED)
@@ -148,11 +146,7 @@ class World:
         self.close()
 
     def _seed_home(self, settings: Mapping[str, Any]) -> None:
-        # Without this a background session starts in auto mode, whose safety check needs a real model: every
-        # command is refused.
-        write_json(
-            self.home / ".claude" / "settings.json", {"permissions": {"defaultMode": "default"}, **settings}
-        )
+        write_json(self.home / ".claude" / "settings.json", {"permissions": _PERMISSIONS, **settings})
         write_json(
             self.home / ".claude.json",
             {
@@ -160,7 +154,7 @@ class World:
                 "theme": "dark",
                 "bypassPermissionsModeAccepted": True,
                 "customApiKeyResponses": {"approved": [API_KEY_TAIL], "rejected": []},
-                # Trust holds for the folders below, so a project made later needs none of its own.
+                # Holds for the folders below that are no repositories, also for those made later.
                 "projects": {str(self.projects): _TRUSTED},
             },
         )
@@ -197,7 +191,7 @@ class World:
 
     def _remove(self) -> None:
         if self._keep:
-            print(f"kept: {self.root}", file=sys.stderr)
+            sys.stderr.write(f"kept: {self.root}\n")
             return
         # The last writes of a killed process can race with the removal.
         for _ in range(20):
@@ -208,6 +202,9 @@ class World:
 
 
 _TURNPOST = (sys.executable, "-m", "turnpost")
+# The safety check of auto mode needs a real model. Left alone, background sessions start in that mode and have
+# every command refused, and interactive ones offer it in a dialog.
+_PERMISSIONS = {"defaultMode": "default", "disableAutoMode": "disable"}
 _TRUSTED = {"hasTrustDialogAccepted": True, "hasCompletedProjectOnboarding": True}
 
 

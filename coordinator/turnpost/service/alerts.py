@@ -2,11 +2,15 @@
 
 from __future__ import annotations
 
+from typing import TYPE_CHECKING
+
 from turnpost.core import mailbox, outbox, registry, text
 from turnpost.core.errors import TurnpostError
 from turnpost.core.mailbox import Mailbox
-from turnpost.core.records import Party
 from turnpost.service.log import Log
+
+if TYPE_CHECKING:
+    from turnpost.core.records import Party
 
 SYSTEM: Party = {"kind": "system", "name": "system", "key": "system"}
 

@@ -6,17 +6,20 @@ import os
 import threading
 from collections.abc import Callable
 from concurrent.futures import Future, ThreadPoolExecutor
+from typing import TYPE_CHECKING
 
 from turnpost import config
 from turnpost.core import bell, clock, files, home, outbox, procs, registry, rules, store, transcript
 from turnpost.core.errors import HarnessError, TurnpostError
 from turnpost.core.mailbox import Mailbox
-from turnpost.core.records import Agent, State
 from turnpost.harness import Claude
 from turnpost.service import alerts
 from turnpost.service.log import Log
 from turnpost.service.resume import Resumer, runs, wait_until
 from turnpost.service.watch import Bells
+
+if TYPE_CHECKING:
+    from turnpost.core.records import Agent, State
 
 QUIET = 5.0
 """Seconds between rounds while nothing waits: a lost bell costs no more."""

@@ -8,6 +8,7 @@ from __future__ import annotations
 
 import os
 from collections.abc import Callable
+from typing import TYPE_CHECKING
 
 from filelock import FileLock, Timeout
 
@@ -15,9 +16,11 @@ from turnpost.config import Config
 from turnpost.core import clock, home, procs, registry, render, rules, store
 from turnpost.core.errors import HarnessError, LockBusy
 from turnpost.core.mailbox import Mailbox
-from turnpost.core.records import Agent, State
 from turnpost.harness import Claude
 from turnpost.service.log import Log
+
+if TYPE_CHECKING:
+    from turnpost.core.records import Agent, State
 
 GONE_SECONDS = 20.0
 """How long an ending session may still count as running; measured 1 to 3 s."""
