@@ -94,7 +94,7 @@ class ModelRequest:
 
 def _message_texts(message: Mapping[str, Any]) -> Iterator[tuple[str, str]]:
     role = str(message.get("role", "user"))
-    content = message.get("content")
+    content: object = message.get("content")
     for block in cast("list[object]", content) if isinstance(content, list) else [content]:
         is_result = isinstance(block, dict) and cast("_Block", block).get("type") == "tool_result"
         for text in _content(block):

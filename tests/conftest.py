@@ -1,0 +1,48 @@
+"""Fixtures for tests with the real Claude Code: a binary of each tested version, a scripted model, a closed world."""
+
+from __future__ import annotations
+
+import os
+from collections.abc import Iterator
+from pathlib import Path
+
+import pytest
+
+from turnpost.lab.errors import FetchError
+from turnpost.lab.fetch import TESTED, fetch_claude
+from turnpost.lab.model import ScriptedModel
+from turnpost.lab.progress import Progress
+from turnpost.lab.world import World
+
+
+@pytest.fixture(scope="session", params=TESTED)
+def claude_version(request: pytest.FixtureRequest) -> str:
+    """Each tested version of Claude Code in turn."""
+    return str(request.param)
+
+
+@pytest.fixture(scope="session")
+def claude_binary(claude_version: str) -> Path:
+    """The binary of `claude_version`; where it cannot be had, a skip at home and a failure in CI."""
+    try:
+        return fetch_claude(claude_version, Progress())
+    except FetchError as error:
+        reason = f"NO REAL CLAUDE CODE {claude_version}: {error}"
+        if os.environ.get("CI") == "true":
+            pytest.fail(reason)
+        pytest.skip(reason)
+
+
+@pytest.fixture
+def model() -> Iterator[ScriptedModel]:
+    """A scripted model on loopback."""
+    with ScriptedModel() as running:
+        yield running
+
+
+@pytest.fixture
+def world(claude_binary: Path, model: ScriptedModel) -> Iterator[World]:
+    """A closed world on `model`; when the test ends, nothing of it may be left running."""
+    with World(claude_binary, model.url) as made:
+        yield made
+    assert made.leftovers() == []
