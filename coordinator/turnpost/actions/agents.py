@@ -1,0 +1,54 @@
+"""The agents as they are now, and their names."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING
+
+from turnpost.actions import people
+from turnpost.actions.results import Agents, AgentView, Renamed
+from turnpost.core import clock, files, registry
+from turnpost.core.sender import Speaker
+
+if TYPE_CHECKING:
+    from turnpost.core.records import Agent
+
+
+def agents(root: str) -> Agents:
+    """Every agent this home knows, by name."""
+    return Agents(tuple(view(root, agent) for agent in registry.everyone(root)))
+
+
+def view(root: str, agent: Agent) -> AgentView:
+    """One agent as it is now."""
+    stands = people.standing(root, agent["key"])
+    state = stands.state
+    runs = state is not None and stands.doing not in ("stopped", "lost")
+    return AgentView(
+        name=agent["name"],
+        kind=agent["kind"],
+        state=stands.doing,
+        deaf=stands.deaf,
+        held=stands.held,
+        waiting=stands.waiting,
+        session_id=state["session_id"] if state else None,
+        sessions=tuple(agent["sessions"]),
+        parent=people.name_of(root, agent["parent"]),
+        mission=agent["mission"],
+        pid=state["pid"] if state and runs else None,
+        cwd=(state["cwd"] if state else "") or agent["cwd"],
+        since=clock.rfc3339(state["since"]) if state else None,
+    )
+
+
+def rename(root: str, name: str, new: str, *, speaker: Speaker | None = None) -> Renamed:
+    """Give an agent another name; its mail and its sessions stay its own.
+
+    Raises NotFound, UsageError (`name`) and Refused (`taken`, `not-allowed`).
+    """
+    agent = people.agent(root, name)
+    people.person_or_parent(root, agent, "rename it", speaker)
+    old = agent["name"]
+    # A session that starts right now writes the same record, under the same lock.
+    with files.Lock(root + "/registry.lock", 5.0):
+        fresh = registry.load_agent(root, agent["key"]) or agent
+        return Renamed(old, registry.rename(root, fresh, new)["name"])

@@ -1,0 +1,71 @@
+"""Keeping an agent from being woken, letting it go again, and waking it."""
+
+from __future__ import annotations
+
+import re
+
+from turnpost.actions import courier, holds, people, sending
+from turnpost.actions.results import Held, Woken
+from turnpost.core import registry, text
+from turnpost.core.sender import Speaker
+
+WAKE_NOTE = "The person woke you. Go on with what you were doing, or say that there is nothing left to do."
+# A session id, or the eight digits Claude Code shows for it: a mistyped name must not be taken for a foreign session.
+_SESSION = re.compile(r"[0-9a-f]{8}(-[0-9a-f]{4}){3}-[0-9a-f]{12}|[0-9a-f]{8}", re.IGNORECASE)
+
+
+def hold(root: str, name: str, *, speaker: Speaker | None = None) -> Held:
+    """Keep an agent from being woken: what is sent to it waits. Only the person's release or next message lifts it."""
+    agent = people.agent(root, name)
+    people.person(root, "hold an agent", speaker)
+    holds.put(root, agent["key"], "hold")
+    return standing(root, agent["key"], agent["name"])
+
+
+def release(root: str, name: str, *, speaker: Speaker | None = None) -> Held:
+    """Lift a hold; what waited is delivered."""
+    agent = people.agent(root, name)
+    people.person(root, "release an agent", speaker)
+    holds.lift(root, agent["key"])
+    shown = standing(root, agent["key"], agent["name"])
+    warnings = courier.ensure(root) if shown.waiting else ()
+    return Held(shown.name, shown.state, shown.held, shown.waiting, warnings)
+
+
+def wake(root: str, target: str, body: str | None = None, *, speaker: Speaker | None = None) -> Woken:
+    """Send an agent a message that also lifts its hold. A session turnpost does not know is woken by forking it.
+
+    The fork has its own id and carries turnpost's hooks; the session itself stays as it is. The person only.
+    """
+    people.person(root, "wake an agent", speaker)
+    key = registry.key_of_name(root, target) or registry.key_of_session(root, target)
+    if key is None and _SESSION.fullmatch(target):
+        return _wake_foreign(root, target, body)
+    known = registry.load_agent(root, key) if key else None
+    agent = people.agent(root, known["name"] if known else target)
+    sent = sending.send(root, [agent["name"]], WAKE_NOTE if body is None else body, speaker=speaker)
+    return Woken(
+        agent["name"], False, session_id=agent["sessions"][-1] if agent["sessions"] else None, sent=sent
+    )
+
+
+def standing(root: str, key: str, name: str) -> Held:
+    """The answer of whatever changes a hold."""
+    stands = people.standing(root, key)
+    return Held(name, stands.doing, stands.held, stands.waiting)
+
+
+def _wake_foreign(root: str, session_id: str, body: str | None) -> Woken:
+    from turnpost import config
+    from turnpost.core import outbox
+    from turnpost.service import foreign
+
+    words = outbox.check_body(
+        text.clean(WAKE_NOTE if body is None else body)[0], config.load(root).body_bytes
+    )
+    registry.prepare(root)
+    woken = foreign.wake(root, session_id, words)
+    note = (
+        "turnpost did not know this session: it was forked, and the copy goes on under its own id as an agent"
+    )
+    return Woken(session_id, True, session_id=str(woken), note=note)

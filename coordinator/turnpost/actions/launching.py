@@ -1,0 +1,181 @@
+"""Launching a managed agent. The name is reserved first, so that mail can be sent to it before it has a session."""
+
+from __future__ import annotations
+
+import os
+from collections.abc import Callable, Sequence
+from pathlib import Path
+from typing import TYPE_CHECKING, Any
+
+from turnpost.actions import courier, people
+from turnpost.actions.results import Launched
+from turnpost.core import clock, files, registry, store, text
+from turnpost.core.errors import HarnessError, TurnpostError, UsageError
+from turnpost.core.mailbox import Mailbox, entry_id
+from turnpost.core.sender import Speaker
+
+if TYPE_CHECKING:
+    from turnpost.core.records import Agent
+    from turnpost.harness import Claude
+
+FIRST_PROMPT = (
+    "You are {name}, started by turnpost. There is nothing to do yet: say that you are ready and end your turn. "
+    "Messages will come to you by themselves."
+)
+START_SECONDS = 30.0
+"""How long a session may take to report in: it must load, and its SessionStart hook must run."""
+POLL = 0.05
+
+
+def launch(
+    root: str,
+    name: str,
+    prompt: str | None = None,
+    *,
+    cwd: str | None = None,
+    instructions: str | None = None,
+    parent: str | None = None,
+    mission: str | None = None,
+    worktree: bool = False,
+    options: Sequence[str] = (),
+    speaker: Speaker | None = None,
+    on_wait: Callable[[float], None] | None = None,
+) -> Launched:
+    """Start a background session under a name and wait until it has reported in.
+
+    An agent's launch makes it the parent. `options` go to `claude` as they are; `on_wait` is told the seconds waited.
+    Raises UsageError, Refused (`taken`, `not-allowed`), NotFound for the parent, and HarnessError with what Claude
+    Code printed; then nothing of the agent is left.
+    """
+    from turnpost.harness import Claude
+
+    voice = people.caller(root, speaker)
+    first = _first_prompt(name, prompt)
+    folder = _folder(cwd)
+    mother = _parent(root, parent, voice)
+    claude = Claude.find()
+    registry.prepare(root)
+    agent = _reserve(root, name, folder, mother, mission, instructions)
+    try:
+        settings = _settings(root, agent["key"], folder, worktree)
+        words = _options(agent["name"], instructions, worktree, options)
+        session_id = _start(root, claude, agent, first, settings, words, on_wait)
+    except BaseException:
+        _take_back(root, agent)
+        raise
+    return Launched(
+        agent["name"],
+        session_id,
+        folder,
+        people.name_of(root, agent["parent"]),
+        mission,
+        worktree,
+        courier.ensure(root),
+    )
+
+
+def _first_prompt(name: str, prompt: str | None) -> str:
+    if prompt is None:
+        return FIRST_PROMPT.format(name=name)
+    fixed, _ = text.clean(prompt)
+    if not fixed.strip():
+        raise UsageError("the prompt has no text; leave it out to launch an agent that waits for messages")
+    return fixed
+
+
+def _folder(cwd: str | None) -> str:
+    folder = os.path.abspath(os.path.expanduser(cwd) if cwd else ".")
+    if not os.path.isdir(folder):
+        raise UsageError(f"there is no folder {text.visible(folder)}")
+    return folder
+
+
+def _parent(root: str, parent: str | None, voice: Speaker) -> str | None:
+    if voice.is_person:
+        return people.agent(root, parent)["key"] if parent else None
+    if parent and people.agent(root, parent)["key"] != voice.agent["key"]:
+        raise people.not_allowed(voice, "an agent launches children of its own only")
+    return voice.agent["key"]
+
+
+def _reserve(
+    root: str, name: str, folder: str, parent: str | None, mission: str | None, instructions: str | None
+) -> Agent:
+    with files.Lock(root + "/registry.lock", 5.0):
+        agent = registry.create_agent(
+            root, name, kind="managed", cwd=folder, project=registry.main_checkout(folder), background=True
+        )
+        agent["parent"], agent["mission"], agent["instructions"] = parent, mission, instructions
+        registry.save_agent(root, agent)
+    return agent
+
+
+def _settings(root: str, key: str, folder: str, worktree: bool) -> dict[str, Any]:
+    """What the session is told: which agent it is, and our hooks where its project does not bring them."""
+    from turnpost import install
+
+    settings: dict[str, Any] = {"env": {"TURNPOST_AGENT": key, "TURNPOST_HOME": root}}
+    # A worktree has only what git tracks, so a project's settings may not be there. Plugins may be switched off. Both
+    # are left out: hooks that run twice cost a little, hooks that are missing cost the agent its mail.
+    trusted = ("user", "managed") if worktree else ("user", "managed", "project", "local")
+    block = install.settings_for_launch()
+    there = {
+        hook.event
+        for hook in install.installed_hooks(Path(folder))
+        if hook.scope in trusted and hook.script.is_file()
+    }
+    if not there >= set(block["hooks"]):
+        settings.update(block)
+    return settings
+
+
+def _options(name: str, instructions: str | None, worktree: bool, extra: Sequence[str]) -> list[str]:
+    words = ["--append-system-prompt", instructions] if instructions else []
+    return [*words, *(["--worktree", name] if worktree else []), *extra]
+
+
+def _start(
+    root: str, claude: Claude, agent: Agent, prompt: str, settings: dict[str, Any], options: Sequence[str],
+    on_wait: Callable[[float], None] | None,
+) -> str:  # fmt: skip
+    started = claude.launch(prompt, cwd=agent["cwd"], settings=settings, name=agent["name"], options=options)
+    try:
+        return _reported(root, agent, started.output, on_wait)
+    except BaseException:
+        _end(claude, started.short_id)
+        raise
+
+
+def _reported(root: str, agent: Agent, output: str, on_wait: Callable[[float], None] | None) -> str:
+    """The id of the session that its SessionStart hook has linked to the agent."""
+    begin = clock.monotonic()
+    while (waited := clock.monotonic() - begin) < START_SECONDS:
+        state = store.load_state(root, agent["key"])
+        if state is not None:
+            return state["session_id"]
+        if on_wait:
+            on_wait(waited)
+        clock.sleep(POLL)
+    raise HarnessError(
+        f"the session of {agent['name']} did not report in within {START_SECONDS:g} s and was stopped; claude said: "
+        f"{' '.join(output.split())}; `turnpost doctor` looks into why its hooks did not run",
+        seconds=START_SECONDS, output=output[-2000:],
+    )  # fmt: skip
+
+
+def _end(claude: Claude, short_id: str) -> None:
+    try:
+        claude.stop(short_id)
+    except TurnpostError:
+        pass  # the failure to be told is that it never started
+
+
+def _take_back(root: str, agent: Agent) -> None:
+    """Free the name. Mail that came meanwhile is kept as undeliverable, and its senders are told."""
+    waiting = [entry_id(name) for name in Mailbox(root, agent["key"]).waiting()]
+    if waiting:
+        from turnpost.service import alerts
+        from turnpost.service.log import Log
+
+        alerts.give_up(root, agent["key"], waiting, f"the launch of {agent['name']} failed", Log(root))
+    registry.forget(root, agent)

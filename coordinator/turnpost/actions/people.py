@@ -1,0 +1,136 @@
+"""Who calls, whom a call names, and how an agent stands right now."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from typing import TYPE_CHECKING, NamedTuple
+
+from turnpost.core import bell, clock, procs, registry, rules, sender, store, text
+from turnpost.core.errors import NotFound, Refused, UsageError
+from turnpost.core.mailbox import Mailbox
+from turnpost.core.sender import Speaker
+
+if TYPE_CHECKING:
+    from turnpost.core.records import Agent, Doing, State
+
+
+class Standing(NamedTuple):
+    """How an agent stands at one moment."""
+
+    doing: Doing
+    listening: bool
+    deaf: bool
+    held: bool
+    waiting: int
+    state: State | None
+
+
+def caller(root: str, given: Speaker | None = None) -> Speaker:
+    """Who speaks, as the process tree says. Raises Refused (`foreign`) for a Claude session turnpost does not know."""
+    speaker = given or sender.who(root)
+    if speaker.foreign_pid:
+        raise Refused(
+            f"refused by rule 'foreign': this runs inside a Claude session (process {speaker.foreign_pid}) that "
+            "turnpost does not know; run `turnpost install` in its project and start it again",
+            rule="foreign", pid=speaker.foreign_pid,
+        )  # fmt: skip
+    return speaker
+
+
+def person(root: str, what: str, given: Speaker | None = None) -> Speaker:
+    """The caller, who must be the person. Raises Refused (`not-allowed`, `foreign`)."""
+    speaker = caller(root, given)
+    if not speaker.is_person:
+        raise not_allowed(speaker, f"only the person may {what}")
+    return speaker
+
+
+def person_or_parent(root: str, agent: Agent, what: str, given: Speaker | None = None) -> Speaker:
+    """The caller, who must be the person or the agent's parent. Raises Refused (`not-allowed`, `foreign`)."""
+    speaker = caller(root, given)
+    if not speaker.is_person and agent["parent"] != speaker.agent["key"]:
+        raise not_allowed(
+            speaker, f"{agent['name']} is no child of yours, and only its parent or the person may {what}"
+        )
+    return speaker
+
+
+def not_allowed(speaker: Speaker, why: str) -> Refused:
+    """The refusal of what somebody else may do."""
+    name = speaker.agent["name"]
+    return Refused(f"refused by rule 'not-allowed': you are {name}; {why}", rule="not-allowed", caller=name)
+
+
+def agent(root: str, name: str) -> Agent:
+    """The agent of a name. Raises NotFound with the nearest names, UsageError for the person."""
+    if text.name_key(name) == registry.PERSON:
+        raise UsageError("'person' is you, not an agent; `turnpost agents` lists the agents")
+    return registry.find(root, name)
+
+
+def resolve(root: str, names: Sequence[str], speaker: Speaker) -> list[Agent]:
+    """The recipients behind names, each once, in order. Raises NotFound for all unknown ones at once, Refused (`self`)."""
+    found: dict[str, Agent] = {}
+    unknown: list[NotFound] = []
+    for name in names:
+        try:
+            agent = _recipient(root, name, speaker)
+            found[agent["key"]] = agent
+        except NotFound as error:
+            unknown.append(error)
+    if unknown:
+        near = sorted({name for error in unknown for name in _near(error)})
+        raise NotFound("; ".join(error.message for error in unknown), near=near)
+    if not found:
+        raise UsageError("name at least one recipient")
+    if speaker.agent["key"] in found:
+        name = speaker.agent["name"]
+        raise Refused(
+            f"refused by rule 'self': you are {name}, and a message needs somebody else",
+            rule="self",
+            name=name,
+        )
+    return list(found.values())
+
+
+def name_of(root: str, key: str | None) -> str | None:
+    """The present name behind a key; the key itself when its agent is gone."""
+    if key is None:
+        return None
+    known = registry.load_agent(root, key)
+    return known["name"] if known else key
+
+
+def standing(root: str, key: str) -> Standing:
+    """How an agent stands now. Reads only; takes no lock, so a move that happens meanwhile can be missed."""
+    box = Mailbox(root, key)
+    state = store.load_state(root, key)
+    now = clock.now()
+    doing = rules.effective(state, now, state is not None and procs.alive(state["pid"], state["token"]))
+    listening = bell.listening(root, key)
+    deaf = doing == "idle" and not listening and state is not None and now - state["since"] > rules.DEAF_GRACE
+    return Standing(doing, listening, deaf, box.held(), len(box.waiting()), state)
+
+
+def _recipient(root: str, name: str, speaker: Speaker) -> Agent:
+    word = text.name_key(name)
+    if word == registry.PERSON:
+        return registry.load_agent(root, registry.PERSON) or registry.unsaved_person()
+    if word == "parent":
+        return _parent(root, speaker)
+    return registry.find(root, name)
+
+
+def _parent(root: str, speaker: Speaker) -> Agent:
+    key = speaker.agent["parent"]
+    found = registry.load_agent(root, key) if key else None
+    if found is None:
+        raise NotFound(
+            "you have no parent; write to 'person', or to an agent by its name", near=[registry.PERSON]
+        )
+    return found
+
+
+def _near(error: NotFound) -> list[str]:
+    near = error.numbers.get("near")
+    return [str(name) for name in near] if isinstance(near, list) else []

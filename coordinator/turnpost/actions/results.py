@@ -1,0 +1,187 @@
+"""What the actions answer: frozen, and the same whether a person, a script or another program reads it.
+
+Plain dataclasses on purpose. They are built from records that were checked already, and pydantic would add some 90 ms
+to every `turnpost send`; it validates what comes from outside (see `turnpost.config`, `turnpost.harness`). A field
+whose name ends in `_` is called without it in JSON. Moments are RFC 3339 texts in UTC, or None for "not yet".
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import dataclass, field
+
+
+@dataclass(frozen=True, slots=True)
+class Recipient:
+    """What one recipient's part in a send looks like: how many wait for it with this one, and where it will enter."""
+
+    name: str
+    waiting: int
+    boundary: str
+    deaf: bool = False
+    copy: int = 1
+
+
+@dataclass(frozen=True, slots=True)
+class Sent:
+    """A message that is durable. `replaced` counts the characters that no text may hold and that became U+FFFD."""
+
+    id: str
+    thread: str
+    recipients: tuple[Recipient, ...]
+    urgent: bool = False
+    replaced: int = 0
+    warnings: tuple[str, ...] = ()
+
+
+@dataclass(frozen=True, slots=True)
+class ReceiptView:
+    """How far a message has come with one recipient."""
+
+    state: str
+    queued_at: str | None = None
+    claimed_at: str | None = None
+    delivered_at: str | None = None
+    read_at: str | None = None
+    boundary: str | None = None
+    session_id: str | None = None
+    attempts: int = 0
+    reason: str | None = None
+
+
+@dataclass(frozen=True, slots=True)
+class MessageView:
+    """A message, with its receipts under the names it was sent to."""
+
+    id: str
+    sender: str
+    to: tuple[str, ...]
+    kind: str
+    thread: str
+    urgent: bool
+    sent: str | None
+    reply_to: str | None
+    refs: tuple[str, ...]
+    options: tuple[str, ...]
+    body: str
+    receipts: Mapping[str, ReceiptView] = field(default_factory=dict[str, ReceiptView])
+
+
+@dataclass(frozen=True, slots=True)
+class Cancelled:
+    """What a cancel took back, and for whom it came too late, with the state there."""
+
+    id: str
+    cancelled: tuple[str, ...]
+    too_late: Mapping[str, str]
+
+
+@dataclass(frozen=True, slots=True)
+class AgentView:
+    """One agent as it is now. `deaf`: idle, and without a live waiter for longer than a change of waiters takes."""
+
+    name: str
+    kind: str
+    state: str
+    deaf: bool
+    held: bool
+    waiting: int
+    session_id: str | None
+    sessions: tuple[str, ...]
+    parent: str | None
+    mission: str | None
+    pid: int | None
+    cwd: str
+    since: str | None
+
+
+@dataclass(frozen=True, slots=True)
+class Agents:
+    """All agents, by name."""
+
+    agents: tuple[AgentView, ...]
+
+
+@dataclass(frozen=True, slots=True)
+class Waited:
+    """What a wait has seen: it is `done`, or this is how things stand. `over` says why it can never be done."""
+
+    target: str
+    for_: str
+    done: bool
+    state: str
+    waited: float = 0.0
+    message: MessageView | None = None
+    agent: AgentView | None = None
+    over: str | None = None
+
+
+@dataclass(frozen=True, slots=True)
+class Launched:
+    """An agent whose session has reported in."""
+
+    name: str
+    session_id: str
+    cwd: str
+    parent: str | None = None
+    mission: str | None = None
+    worktree: bool = False
+    warnings: tuple[str, ...] = ()
+
+
+@dataclass(frozen=True, slots=True)
+class Renamed:
+    """An agent's old name and its new one."""
+
+    old: str
+    name: str
+
+
+@dataclass(frozen=True, slots=True)
+class Held:
+    """An agent after a stop, a hold or a release."""
+
+    name: str
+    state: str
+    held: bool
+    waiting: int
+    warnings: tuple[str, ...] = ()
+
+
+@dataclass(frozen=True, slots=True)
+class Woken:
+    """An agent or a foreign session that was woken. `forked`: a foreign one goes on as a copy with its own id."""
+
+    target: str
+    forked: bool
+    session_id: str | None = None
+    sent: Sent | None = None
+    note: str | None = None
+
+
+@dataclass(frozen=True, slots=True)
+class Inbox:
+    """What waits for the person, in the order received."""
+
+    messages: tuple[MessageView, ...]
+
+
+@dataclass(frozen=True, slots=True)
+class Installed:
+    """What was done to a settings file, or would be with `dry_run`."""
+
+    path: str
+    scope: str
+    action: str
+    changed: bool
+    dry_run: bool
+    diff: str
+
+
+@dataclass(frozen=True, slots=True)
+class CoordinatorView:
+    """Whether the coordinator of this home runs, and since when."""
+
+    running: bool
+    pid: int | None
+    since: str | None

@@ -1,0 +1,133 @@
+"""Sending: every check before the first byte is written, then the durable record, then whoever must be woken."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from typing import TYPE_CHECKING
+
+from turnpost import config
+from turnpost.actions import courier, holds, people
+from turnpost.actions.results import Recipient, Sent
+from turnpost.core import ids, mailbox, outbox, registry, rules, text
+from turnpost.core.errors import NotFound, Refused, UsageError
+from turnpost.core.sender import Speaker
+
+if TYPE_CHECKING:
+    from turnpost.actions.people import Standing
+    from turnpost.core.records import Agent, Message
+
+KINDS = ("question", "answer", "contract", "report", "alert", "note")
+_LINE_LIMIT = 500
+_LIST_LIMIT = 32
+
+
+def send(
+    root: str,
+    to: Sequence[str],
+    body: str,
+    *,
+    kind: str = "note",
+    urgent: bool = False,
+    thread: str | None = None,
+    reply_to: str | None = None,
+    refs: Sequence[str] = (),
+    options: Sequence[str] = (),
+    speaker: Speaker | None = None,
+) -> Sent:
+    """Send one message to one or more recipients; it is durable when this returns, and nobody was waited for.
+
+    Between a parent and its own child a message is urgent of itself. Raises Refused, NotFound, UsageError and
+    LockBusy; then nothing was written.
+    """
+    voice = people.caller(root, speaker)
+    recipients = people.resolve(root, to, voice)
+    limits = config.load(root)
+    body, replaced = text.clean(body)
+    outbox.check_body(body, limits.body_bytes)
+    _check_words(kind, thread, refs, options)
+    if reply_to is not None:
+        thread = thread or original(root, reply_to)["thread"]
+    message = outbox.compose(
+        registry.party(voice.agent), [registry.party(agent) for agent in recipients], body, kind=kind, thread=thread,
+        urgent=urgent or all(_family(voice.agent, agent) for agent in recipients), reply_to=reply_to, refs=refs,
+        options=options,
+    )  # fmt: skip
+    return _deliver(root, voice, message, recipients, limits.mailbox_size, replaced)
+
+
+def reply(root: str, message_id: str, body: str, *, speaker: Speaker | None = None) -> Sent:
+    """Answer a message: to its sender, in its thread."""
+    asked = original(root, message_id)
+    if asked["sender"]["kind"] == "system":
+        raise Refused(f"{message_id} is from turnpost itself, which reads no answers", rule="not-allowed")
+    to = people.name_of(root, asked["sender"]["key"]) or asked["sender"]["name"]
+    return send(root, [to], body, kind="answer", reply_to=message_id, speaker=speaker)
+
+
+def original(root: str, message_id: str) -> Message:
+    """A message by its id. Raises UsageError for what is no id, NotFound when there is no such message."""
+    if not ids.is_id(message_id, "msg"):
+        shown = text.visible(message_id)
+        raise NotFound(f"'{shown}' is no message id; one looks like msg-01JD3QK8V5T0YF6Z2M9XWB4C7R")
+    message = mailbox.load_message(root, message_id)
+    if message is None:
+        raise NotFound(f"there is no message {message_id} in this home")
+    return message
+
+
+def _deliver(
+    root: str, voice: Speaker, message: Message, recipients: Sequence[Agent], limit: int, replaced: int
+) -> Sent:
+    registry.prepare(root)
+    if any(agent["kind"] == "person" for agent in recipients):
+        registry.person(root)
+    # How it stands before the send: the waiter may claim, and be gone, before this line's successor runs.
+    before = {agent["key"]: people.standing(root, agent["key"]) for agent in recipients}
+    copies = outbox.send(root, message, recipients, limit=limit)
+    if voice.is_person:
+        # After the durable write: a refused message lifts nothing.
+        for key in (key for key, stood in before.items() if stood.held):
+            holds.lift(root, key)
+    shown = [_shown(agent, before[agent["key"]], message, voice, copies) for agent in recipients]
+    warnings = courier.ensure(root) if any(agent["kind"] != "person" for agent in recipients) else ()
+    return Sent(message["id"], message["thread"], tuple(shown), message["urgent"], replaced, warnings)
+
+
+def _shown(
+    agent: Agent, stood: Standing, message: Message, voice: Speaker, copies: dict[str, int]
+) -> Recipient:
+    if agent["kind"] == "person":
+        return Recipient(agent["name"], stood.waiting + 1, "inbox", False, copies[agent["key"]])
+    boundary = rules.predict(
+        stood.doing, urgent=message["urgent"], held=stood.held and not voice.is_person, listening=stood.listening,
+        background=agent["background"],
+    )  # fmt: skip
+    return Recipient(agent["name"], stood.waiting + 1, boundary, stood.deaf, copies[agent["key"]])
+
+
+def _family(one: Agent, other: Agent) -> bool:
+    """Whether one is the other's parent."""
+    return one["parent"] == other["key"] or other["parent"] == one["key"]
+
+
+def _check_words(kind: str, thread: str | None, refs: Sequence[str], options: Sequence[str]) -> None:
+    if kind not in KINDS:
+        raise UsageError(f"'{text.visible(kind)}' is no kind of message; the kinds are {', '.join(KINDS)}")
+    for what, words in (
+        ("thread", [thread] if thread is not None else []),
+        ("ref", refs),
+        ("option", options),
+    ):
+        if len(words) > _LIST_LIMIT:
+            raise UsageError(
+                f"{len(words)} {what}s are more than {_LIST_LIMIT}", count=len(words), limit=_LIST_LIMIT
+            )
+        for word in words:
+            _check_line(what, word)
+
+
+def _check_line(what: str, word: str) -> None:
+    if not word.strip() or len(word) > _LINE_LIMIT or not word.isprintable():
+        raise UsageError(
+            f"a {what} is one printable line of 1 to {_LINE_LIMIT} characters", rule=f"bad-{what}"
+        )

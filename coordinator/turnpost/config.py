@@ -1,0 +1,88 @@
+"""What a person may set: `$TURNPOST_HOME/config.toml`. Without the file the defaults hold, and nothing is imported for it.
+
+`Config` is a plain dataclass that pydantic validates only when there is a file to distrust: `send` pays for pydantic
+(some 90 ms) only where somebody changed a limit.
+
+    body_bytes = 8000               # most bytes of UTF-8 in a body
+    mailbox_size = 64               # most messages that wait for one recipient
+    resume_attempts = 5             # resumes of one agent that may fail before its mail is given up
+    resume_backoff_seconds = 2.0    # pause after the first failed resume; it doubles
+    resume_confirm_seconds = 20.0   # how long a resumed session may take to show itself
+"""
+
+from __future__ import annotations
+
+import json
+from dataclasses import dataclass
+from typing import ClassVar
+
+from turnpost.core import files, outbox
+from turnpost.core.errors import BadFile, UsageError
+
+FILE = "config.toml"
+_FILE_LIMIT = 64 * 1024
+_RANGES = {
+    # JSON may write one byte as six (\u00e9), and a record is read up to 4 MiB.
+    "body_bytes": (1, 500_000),
+    "mailbox_size": (1, 100_000),
+    "resume_attempts": (1, 100),
+    "resume_backoff_seconds": (0.05, 600.0),
+    "resume_confirm_seconds": (1.0, 600.0),
+}
+
+
+@dataclass(frozen=True, slots=True)
+class Config:
+    """The settings of one home. Raises ValueError for a number out of its range."""
+
+    __pydantic_config__: ClassVar[dict[str, object]] = {"strict": True, "extra": "forbid"}
+
+    body_bytes: int = outbox.BODY_LIMIT
+    mailbox_size: int = outbox.MAILBOX_LIMIT
+    resume_attempts: int = 5
+    resume_backoff_seconds: float = 2.0
+    resume_confirm_seconds: float = 20.0
+
+    def __post_init__(self) -> None:
+        for name, (low, high) in _RANGES.items():
+            value = getattr(self, name)
+            if not low <= value <= high:  # also refuses NaN
+                raise ValueError(f"{name} is {value}, it may be {low} to {high}")
+
+
+def load(root: str) -> Config:
+    """The settings of a home. Raises UsageError (`config`), in one line, for a file that is not what it should be."""
+    path = f"{root}/{FILE}"
+    try:
+        data = files.read(path, _FILE_LIMIT)
+    except FileNotFoundError:
+        return Config()
+    except (BadFile, OSError) as error:
+        raise _bad(path, str(error)) from error
+    import tomllib
+
+    try:
+        return _validated(path, tomllib.loads(data.decode()))
+    except (UnicodeDecodeError, tomllib.TOMLDecodeError) as error:
+        raise _bad(path, f"it is no TOML: {error}") from error
+
+
+def _validated(path: str, values: dict[str, object]) -> Config:
+    from pydantic import TypeAdapter, ValidationError
+
+    unknown = sorted(set(values) - set(_RANGES))
+    if unknown:
+        raise _bad(path, f"nothing is called '{unknown[0]}'; known are {', '.join(_RANGES)}")
+    try:
+        # By way of JSON: strict then still takes 2 for 2.0, and a table for a dataclass.
+        return TypeAdapter(Config).validate_json(json.dumps(values, default=str))
+    except ValidationError as error:
+        first = error.errors()[0]
+        where = ".".join(str(part) for part in first["loc"])
+        raise _bad(
+            path, ": ".join(part for part in (where, first["msg"].removeprefix("Value error, ")) if part)
+        ) from error
+
+
+def _bad(path: str, why: str) -> UsageError:
+    return UsageError(f"{path} cannot be used: {why}", rule="config")
