@@ -313,6 +313,19 @@ def test_end_all_ends_also_what_ignores_the_first_signal(home: Path) -> None:
     assert processes.in_home(home) == []
 
 
+def test_a_process_listing_shows_the_processes_of_a_home_and_their_descendants() -> None:
+    """A home whose name only begins like ours is another's."""
+    listing = """\
+      1     0 /sbin/launchd
+     20     1 claude daemon HOME=/tmp/tp-a/home LANG=C
+     21    20 /bin/sleep 60
+     30     1 claude daemon HOME=/tmp/tp-a/home2
+     31    30 /bin/sleep 60
+    """
+    found = processes.parse_ps(listing.rstrip(" "), Path("/tmp/tp-a/home"))
+    assert [process.pid for process in found] == [20, 21]
+
+
 # The world without its program
 
 

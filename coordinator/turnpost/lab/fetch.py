@@ -27,9 +27,10 @@ def find_claude(min_version: str = OLDEST, progress: Progress | None = None) -> 
     """The `claude` on PATH when it is at least `min_version`, else what `fetch_claude(NEWEST)` gives."""
     on_path = shutil.which("claude")
     if on_path is not None:
-        version = claude_version(Path(on_path))
+        binary = Path(on_path).resolve()
+        version = claude_version(binary)
         if version is not None and _numbers(version) >= _numbers(min_version):
-            return Path(on_path).resolve()
+            return binary
     return fetch_claude(NEWEST, progress)
 
 
@@ -76,12 +77,12 @@ def cache_folder() -> Path:
 
 
 def claude_version(binary: Path) -> str | None:
-    """What `--version` of a binary says, e.g.
+    """What `--version` of a binary says, e.g. `2.1.332`, asked in a closed environment.
 
-    `2.1.332`, asked in a home of its own; None when it does not run.
+    None when it does not run there, as an installation does not that needs a Node.js from the caller's PATH.
     """
     with tempfile.TemporaryDirectory(prefix="tp-") as home:
-        env = closed_env(Path(home), path_first=(binary.parent,))
+        env = closed_env(Path(home))
         try:
             answer = subprocess.run(
                 [binary, "--version"],

@@ -57,10 +57,28 @@ def _from_proc(home: Path) -> Iterator[Process]:
 
 
 def _from_ps(home: Path) -> Iterator[Process]:
-    listing = subprocess.run(
-        ["/bin/ps", "axeww", "-o", "pid=,command="], capture_output=True, text=True, check=True
-    )
-    for line in listing.stdout.splitlines():
-        pid, _, command = line.strip().partition(" ")
-        if f" HOME={home} " in f"{command} ":
-            yield Process(int(pid), command)
+    columns = "pid=,ppid=,command="
+    listing = subprocess.run(["/bin/ps", "axeww", "-o", columns], capture_output=True, text=True, check=True)
+    yield from parse_ps(listing.stdout, home)
+
+
+def parse_ps(listing: str, home: Path) -> Iterator[Process]:
+    """The processes of `home` in lines of pid, parent and command with environment.
+
+    macOS hides the environment of the system's own programs, so the descendants of a process count too.
+    """
+    rows = [line.split(None, 2) for line in listing.splitlines()]
+    parents = {int(row[0]): int(row[1]) for row in rows}
+    commands = {int(row[0]): row[2] if len(row) > 2 else "" for row in rows}
+    ours = {pid for pid, command in commands.items() if f" HOME={home} " in f"{command} "}
+    for pid, command in commands.items():
+        if _lineage(pid, parents) & ours:
+            yield Process(pid, command)
+
+
+def _lineage(pid: int, parents: dict[int, int]) -> set[int]:
+    found: set[int] = set()
+    while pid in parents and pid not in found:
+        found.add(pid)
+        pid = parents[pid]
+    return found

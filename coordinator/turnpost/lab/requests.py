@@ -94,11 +94,15 @@ class ModelRequest:
 
 def _message_texts(message: Mapping[str, Any]) -> Iterator[tuple[str, str]]:
     role = str(message.get("role", "user"))
-    content: object = message.get("content")
-    for block in cast("list[object]", content) if isinstance(content, list) else [content]:
-        is_result = isinstance(block, dict) and cast("_Block", block).get("type") == "tool_result"
+    content: Any = message.get("content")
+    blocks = cast("list[object]", content if isinstance(content, list) else [content])
+    for block in blocks:
         for text in _content(block):
-            yield ("tool" if is_result else role), text
+            yield ("tool" if _is_result(block) else role), text
+
+
+def _is_result(block: object) -> bool:
+    return isinstance(block, dict) and cast("_Block", block).get("type") == "tool_result"
 
 
 def _content(content: object) -> Iterator[str]:
