@@ -229,7 +229,12 @@ def _take(
 
 
 def _current(root: str, key: str, payload: Payload) -> State | None:
-    """The agent's state if this hook belongs to its present session: a retired copy gets no mail and records nothing."""
+    """The agent's state if this hook belongs to its present session.
+
+    A retired copy gets no mail and records nothing, and neither does a subagent, whose hooks run in the same session.
+    """
+    if payload.get("agent_id"):
+        return None
     state = store.load_state(root, key)
     return state if state is not None and state["session_id"] == payload.get("session_id") else None
 
