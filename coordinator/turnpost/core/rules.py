@@ -66,12 +66,19 @@ def waiter_takes(
 
     What comes in mid-turn is left to PostToolBatch and Stop, which claim at the last moment; a text the harness holds
     for a running turn would be lost with it. A Stop hook that failed records nothing; the waiter armed by the same
-    Stop knows better after a moment.
+    Stop knows better after a moment. One that blocked records that too, and may be done before the waiter has begun:
+    only a record that is clearly older than the waiter shows a failure then.
     """
     if held or state is None:
         return False
     doing = effective(state, now, True)
-    if doing == "working" and armed_by_stop and state["since"] < armed_at and now - armed_at > IDLE_DOUBT:
+    failed_before = armed_at - (IDLE_DOUBT if state["stops"] else 0.0)
+    if (
+        doing == "working"
+        and armed_by_stop
+        and state["since"] < failed_before
+        and now - armed_at > IDLE_DOUBT
+    ):
         return True
     return doing == "idle"
 
