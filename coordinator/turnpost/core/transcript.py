@@ -16,6 +16,8 @@ if TYPE_CHECKING:
     from collections.abc import Iterator
 
 LINE_LIMIT = 8 * 1024 * 1024
+ENTERS = frozenset({"hook_additional_context", "hook_blocking_error", "queued_command"})
+"""Attachments that put a hook's text before the model."""
 
 
 class Seen:
@@ -108,11 +110,26 @@ def _is_reply(entry: dict[str, object]) -> bool:
 
 
 def _hook_text(entry: dict[str, object]) -> str:
-    """All text of an entry that the harness wrote for a hook: never an assistant's words nor a tool's result."""
-    if entry.get("type") == "assistant" or entry.get("toolUseResult") is not None:
+    """The text of an entry through which a hook's output enters the main conversation, else nothing.
+
+    Words of the model, of a tool or of the person prove nothing. A `queue-operation` holds the text of a rewake that
+    still waits: killed before it was taken in, the session never showed it to the model.
+    """
+    if entry.get("isSidechain") or entry.get("toolUseResult") is not None:
+        return ""
+    if entry.get("type") == "user":
+        origin = entry.get("origin")
+        if entry.get("isCompactSummary") or (isinstance(origin, dict) and origin.get("kind") == "human"):
+            return ""
+        carrier = entry.get("message")
+    elif entry.get("type") == "attachment":
+        carrier = entry.get("attachment")
+        if not isinstance(carrier, dict) or carrier.get("type") not in ENTERS:
+            return ""
+    else:
         return ""
     found: list[str] = []
-    _collect(entry, found)
+    _collect(carrier, found)
     return "\n".join(found)
 
 
