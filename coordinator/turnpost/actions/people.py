@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
-from typing import TYPE_CHECKING, NamedTuple
+from typing import TYPE_CHECKING, NamedTuple, cast
 
 from turnpost.core import bell, clock, procs, registry, rules, sender, store, text
 from turnpost.core.errors import NotFound, Refused, UsageError
@@ -132,5 +132,4 @@ def _parent(root: str, speaker: Speaker) -> Agent:
 
 
 def _near(error: NotFound) -> list[str]:
-    near = error.numbers.get("near")
-    return [str(name) for name in near] if isinstance(near, list) else []
+    return cast("list[str]", error.numbers.get("near", []))

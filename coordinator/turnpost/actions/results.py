@@ -185,3 +185,11 @@ class CoordinatorView:
     running: bool
     pid: int | None
     since: str | None
+
+
+@dataclass(frozen=True, slots=True)
+class Completion:
+    """A shell's completion script."""
+
+    shell: str
+    script: str

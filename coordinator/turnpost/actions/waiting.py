@@ -38,13 +38,13 @@ def wait(
     *,
     timeout: float = 1.0,
     speaker: Speaker | None = None,
-    on_change: Callable[[Waited], None] | None = None,
+    on_look: Callable[[Waited], None] | None = None,
 ) -> Waited:
     """Wait until `target` has come to `goal`, for at most `timeout` seconds (0 to 30); what was seen last.
 
     A message's goals are `read` (the default) and `reply`; an agent's are `idle` (the default: no turn runs and
     nothing is on its way) and `message` (one from it, or for `person` one from anybody, waits for the caller).
-    `on_change` is told every change while it waits. Raises UsageError and NotFound.
+    `on_look` is told what each look saw. Raises UsageError and NotFound.
     """
     if not 0 <= timeout <= LONGEST:
         raise UsageError(
@@ -52,15 +52,14 @@ def wait(
         )
     look = _looker(root, target, goal, speaker)
     start = clock.monotonic()
-    last: Waited | None = None
     while True:
         seen = look()
         waited = clock.monotonic() - start
-        if on_change and seen != last:
-            on_change(replace(seen, waited=round(waited, 3)))
-        last = seen
+        seen = replace(seen, waited=round(waited, 3))
         if seen.done or seen.over or waited >= timeout:
-            return replace(seen, waited=round(waited, 3))
+            return seen
+        if on_look:
+            on_look(seen)
         clock.sleep(min(POLL, max(0.0, timeout - waited)))
 
 

@@ -1,0 +1,77 @@
+"""What a failure looks like: one line on stderr, or one JSON document on stdout, and the exit code of its family."""
+
+from __future__ import annotations
+
+import os
+import sys
+from collections.abc import Sequence
+
+import click
+
+from turnpost.core import text
+from turnpost.core.errors import TurnpostError, UsageError
+
+INTERRUPTED = 130
+"""What shells report for Ctrl-C."""
+
+
+def wants_json(words: Sequence[str]) -> bool:
+    """Whether a command line asks for JSON; looked at before it is parsed, since parsing can fail."""
+    options = words[: words.index("--")] if "--" in words else words
+    return "--json" in options
+
+
+def no_windows() -> TurnpostError:
+    """The one answer on a platform where neither the locks nor the FIFOs of the spool exist."""
+    return TurnpostError("turnpost runs on Linux and macOS; on Windows use it inside WSL", rule="platform")
+
+
+def report(error: BaseException, as_json: bool) -> int:
+    """Tell a failure and answer with its exit code."""
+    if isinstance(error, BrokenPipeError):
+        # Whoever read us has seen enough. Python would complain once more when it closes stdout.
+        os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())
+        return 1
+    if isinstance(error, click.exceptions.NoArgsIsHelpError) and not as_json:
+        click.echo(error.format_message(), err=True)
+        return error.exit_code
+    if os.environ.get("TURNPOST_DEBUG") == "1":
+        import traceback
+
+        traceback.print_exception(error)
+    known = _known(error)
+    if as_json:
+        from turnpost.cli import render
+
+        render.write_json({"error": {"rule": known.rule, "message": known.message, **known.numbers}})
+    else:
+        click.echo(f"turnpost: {text.visible(known.message)}", err=True)
+        if isinstance(error, click.UsageError) and error.ctx is not None:
+            click.echo(f"try: {error.ctx.command_path} --help", err=True)
+    return INTERRUPTED if known.rule == "interrupted" else known.exit_code
+
+
+def _known(error: BaseException) -> TurnpostError:
+    """Any failure as one of ours."""
+    if isinstance(error, TurnpostError):
+        return error
+    if isinstance(error, click.UsageError):
+        return UsageError(_hinted(error))
+    if isinstance(error, (click.Abort, KeyboardInterrupt)):
+        return TurnpostError("interrupted", rule="interrupted")
+    if isinstance(error, OSError):
+        where = f"{error.filename}: " if error.filename else ""
+        return TurnpostError(f"{where}{error.strerror or error}", rule="io", errno=error.errno)
+    words = " ".join(str(error).split())
+    return TurnpostError(f"bug: {type(error).__name__}: {words} (TURNPOST_DEBUG=1 shows where)")
+
+
+def _hinted(error: click.UsageError) -> str:
+    if not isinstance(error, click.NoSuchOption):
+        return error.format_message().rstrip(".")
+    message = f"there is no option '{error.option_name}'"
+    if error.possibilities:
+        message += f"; nearest: {', '.join(sorted(error.possibilities))}"
+    if getattr(error.ctx and error.ctx.command, "takes_text", False):
+        message += "; a text that begins with '--' goes after '--', or to stdin with '-'"
+    return message

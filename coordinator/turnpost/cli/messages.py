@@ -1,0 +1,99 @@
+"""`send`, `reply`, `show`, `cancel`, `inbox`."""
+
+from __future__ import annotations
+
+import sys
+
+import click
+
+from turnpost.actions import receipts, sending
+from turnpost.actions.results import Cancelled, MessageView, Sent
+from turnpost.cli import base
+
+
+@base.command(
+    takes_text=True,
+    example="""
+    turnpost send alpha "the tests fail on main, please look"
+    git diff | turnpost send alpha,beta - --kind contract
+    turnpost send alpha --urgent -- "--force was wrong, stop"
+    """,
+)
+@click.argument("to", metavar="TO[,TO...]", shell_complete=base.complete_names)
+@click.argument("body", metavar="BODY|-", callback=base.read_text)
+@click.option(
+    "--kind", type=click.Choice(sending.KINDS), default="note", show_default=True, help="What it is."
+)
+@click.option("--urgent", is_flag=True, help="Enter at the next model request, not at the turn's end.")
+@click.option("--thread", metavar="T", help="The thread it belongs to; default: the names of all concerned.")
+@click.option("--reply-to", metavar="ID", help="The message it answers.")
+@click.option(
+    "--ref", "refs", metavar="R", multiple=True, help="A file, commit or URL it is about; repeatable."
+)
+@click.option("--option", "options", metavar="O", multiple=True, help="An answer to choose from; repeatable.")
+def send(
+    to: str,
+    body: str,
+    kind: str,
+    urgent: bool,
+    thread: str | None,
+    reply_to: str | None,
+    refs: tuple[str, ...],
+    options: tuple[str, ...],
+) -> Sent:
+    """Send a message to one or more agents, or to `person`.
+
+    Returns when it is durable and never waits for the recipient; the answer says at which boundary it will enter.
+    BODY is taken letter for letter; `-` reads it from stdin.
+    """
+    names = [name.strip() for name in to.split(",") if name.strip()]
+    return sending.send(
+        base.root(),
+        names,
+        body,
+        kind=kind,
+        urgent=urgent,
+        thread=thread,
+        reply_to=reply_to,
+        refs=refs,
+        options=options,
+    )
+
+
+@base.command(takes_text=True, example='turnpost reply msg-01JD3QK8V5T0YF6Z2M9XWB4C7R "yes, go on"')
+@click.argument("message_id", metavar="ID")
+@click.argument("body", metavar="BODY|-", callback=base.read_text)
+def reply(message_id: str, body: str) -> Sent:
+    """Answer a message: to its sender, in its thread."""
+    return sending.reply(base.root(), message_id, body)
+
+
+@base.command(example="turnpost show msg-01JD3QK8V5T0YF6Z2M9XWB4C7R")
+@click.argument("message_id", metavar="ID")
+def show(message_id: str) -> MessageView:
+    """Show a message and how far it has come with each recipient."""
+    return receipts.show(base.root(), message_id)
+
+
+@base.command(example="turnpost cancel msg-01JD3QK8V5T0YF6Z2M9XWB4C7R")
+@click.argument("message_id", metavar="ID")
+def cancel(message_id: str) -> Cancelled:
+    """Take back what no recipient has claimed yet."""
+    return receipts.cancel(base.root(), message_id)
+
+
+@base.command(example="turnpost inbox --keep")
+@click.option("--keep", is_flag=True, help="Do not mark what is shown as read.")
+@click.pass_context
+def inbox(ctx: click.Context, keep: bool) -> None:
+    """Show what waits for you, and mark it as read."""
+    from turnpost.actions import inbox as mail
+    from turnpost.cli import render
+
+    root = base.root()
+    found = mail.waiting(root)
+    render.emit(found, base.json_wanted(ctx))
+    sys.stdout.flush()
+    # Only what has left this process was shown; a pipe that broke has raised by now.
+    if not keep:
+        mail.mark_read(root, [message.id for message in found.messages])

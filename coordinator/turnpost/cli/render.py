@@ -1,0 +1,67 @@
+"""The one place where an answer becomes output: as text for people, or as one JSON document."""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Iterable, Mapping
+from dataclasses import fields, is_dataclass
+from typing import Any, cast
+
+import click
+
+from turnpost.actions.results import Agents, Waited
+from turnpost.core.errors import TimedOut
+
+
+def emit(result: object, as_json: bool) -> None:
+    """Show a result. What the caller should know beside it goes to stderr, or into the document."""
+    if as_json:
+        write_json(data(result))
+        return
+    from turnpost.cli import views
+    from turnpost.core import text
+
+    if shown := views.view(result):
+        click.echo(shown)
+    for warning in getattr(result, "warnings", ()):
+        click.echo(f"warning: {text.visible(warning)}", err=True)
+
+
+def exit_code(result: object) -> int:
+    """0, or 5 for a wait that saw something else than what it waited for."""
+    return TimedOut.exit_code if isinstance(result, Waited) and not result.done else 0
+
+
+def data(result: object) -> object:
+    """A result as JSON values. The list of agents is a list; an unfinished wait carries its error beside its state."""
+    if isinstance(result, Agents):
+        return [_plain(agent) for agent in result.agents]
+    if isinstance(result, Waited) and not result.done:
+        rule = "ended" if result.over else TimedOut.default_rule
+        error = {"rule": rule, "message": missed(result), "seconds": result.waited}
+        return {**_plain(result), "error": error}
+    return _plain(result)
+
+
+def missed(result: Waited) -> str:
+    """Why a wait did not end as it should."""
+    return (
+        result.over
+        or f"after {result.waited:g} s still not: {result.for_} of {result.target}; it is {result.state}"
+    )
+
+
+def write_json(document: object) -> None:
+    """Print one document. ASCII, so that nothing in it can drive a terminal."""
+    click.echo(json.dumps(document, indent=2, default=str).replace("\x7f", "\\u007f"))
+
+
+def _plain(value: object) -> Any:
+    if is_dataclass(value) and not isinstance(value, type):
+        return {field.name.rstrip("_"): _plain(getattr(value, field.name)) for field in fields(value)}
+    if isinstance(value, Mapping):
+        items = cast("Mapping[object, object]", value)
+        return {str(name): _plain(item) for name, item in items.items()}
+    if isinstance(value, (list, tuple)):
+        return [_plain(item) for item in cast("Iterable[object]", value)]
+    return value

@@ -1,0 +1,170 @@
+"""How each answer reads for a person: at most 80 columns, no colours, safe for any terminal."""
+
+from __future__ import annotations
+
+from functools import singledispatch
+
+from turnpost.actions import results
+from turnpost.cli import columns
+from turnpost.core import text
+
+_BOUNDARIES = {
+    "stop-block": "working; gets it at the end of its turn",
+    "next-request": "gets it with its next model request",
+    "rewake": "idle; woken now",
+    "prompt": "gets it with its next prompt",
+    "resume": "not running; resumed for it",
+    "held": "held by the person; it waits for the person's release or next message",
+    "inbox": "in the person's inbox",
+}
+_STEPS = ("queued", "claimed", "delivered", "read")
+
+
+@singledispatch
+def view(result: object) -> str:
+    """A result as text, without the newline at its end."""
+    raise TypeError(f"nothing shows a {type(result).__name__}")
+
+
+@view.register
+def _(result: results.Sent) -> str:
+    lines = [result.id]
+    for recipient in result.recipients:
+        extra = [f"{recipient.waiting} waiting" if recipient.waiting > 1 else ""]
+        extra.append(f"{ordinal(recipient.copy)} copy of the same text" if recipient.copy > 1 else "")
+        extra.append(
+            "it is deaf: nothing wakes it" if recipient.deaf and recipient.boundary == "prompt" else ""
+        )
+        told = "; ".join(filter(None, [_BOUNDARIES.get(recipient.boundary, recipient.boundary), *extra]))
+        lines.append(columns.paragraph(f"{recipient.name}: {told}", "  "))
+    if result.replaced:
+        lines.append(f"  {result.replaced} characters that no text may hold were replaced")
+    return "\n".join(lines)
+
+
+@view.register
+def _(result: results.MessageView) -> str:
+    lines = [_heading(result), *(_receipt(name, receipt) for name, receipt in result.receipts.items())]
+    return "\n".join([*lines, "", columns.literal(result.body)])
+
+
+@view.register
+def _(result: results.Cancelled) -> str:
+    lines = [f"{result.id} was taken back from {', '.join(result.cancelled)}"]
+    lines += [f"too late for {name}: {state}" for name, state in result.too_late.items()]
+    return "\n".join(columns.paragraph(line) for line in lines)
+
+
+@view.register
+def _(result: results.Agents) -> str:
+    if not result.agents:
+        return "no agents yet; `turnpost launch NAME` starts one, `turnpost install` makes\nsessions of a project known"
+    head = ["NAME", "STATE", "WAITING", "SESSION", "FOLDER"]
+    rows = [
+        [agent.name, doing(agent), str(agent.waiting), (agent.session_id or "-")[:8], agent.cwd]
+        for agent in result.agents
+    ]
+    return columns.table([head, *rows], [28, 16, 7, 8])
+
+
+@view.register
+def _(result: results.Waited) -> str:
+    if not result.done:
+        from turnpost.cli import render
+
+        return columns.paragraph(render.missed(result))
+    if result.for_ in ("reply", "message") and result.message:
+        return view(result.message)
+    if result.message:
+        lines = [_receipt(name, receipt) for name, receipt in result.message.receipts.items()]
+        return "\n".join([columns.paragraph(f"{result.target}: {result.state}"), *lines])
+    return columns.paragraph(f"{result.target}: {result.state}")
+
+
+@view.register
+def _(result: results.Launched) -> str:
+    kin = f", child of {result.parent}" if result.parent else ""
+    return columns.paragraph(f"{result.name} runs{kin}") + f"\n  session {result.session_id}"
+
+
+@view.register
+def _(result: results.Renamed) -> str:
+    return columns.paragraph(f"{result.old} is now called {result.name}")
+
+
+@view.register
+def _(result: results.Held) -> str:
+    hold = "held until your next message to it, or `turnpost release`" if result.held else "not held"
+    return columns.paragraph(f"{result.name}: {result.state}, {hold}; {result.waiting} waiting")
+
+
+@view.register
+def _(result: results.Woken) -> str:
+    if result.sent is not None:
+        return view(result.sent)
+    return columns.paragraph(f"{result.note}: {result.session_id}")
+
+
+@view.register
+def _(result: results.Inbox) -> str:
+    if not result.messages:
+        return "nothing waits for you"
+    return "\n\n".join(view(message) for message in result.messages)
+
+
+@view.register
+def _(result: results.Installed) -> str:
+    would = "would be " if result.dry_run and result.changed else ""
+    line = f"{would}{result.action}: {text.visible(result.path)} ({result.scope})"
+    return f"{text.visible(result.diff)}{line}"
+
+
+@view.register
+def _(result: results.CoordinatorView) -> str:
+    if not result.running:
+        return "no coordinator runs"
+    return f"the coordinator runs, pid {result.pid}, since {result.since}"
+
+
+@view.register
+def _(result: results.Completion) -> str:
+    return result.script
+
+
+def doing(agent: results.AgentView) -> str:
+    """An agent's state in one word, with what is odd about it."""
+    odd = [word for word, is_so in (("deaf", agent.deaf), ("held", agent.held)) if is_so]
+    return ",".join([agent.state, *odd])
+
+
+def ordinal(number: int) -> str:
+    """1st, 2nd, 3rd, 4th, 11th."""
+    ending = "th" if 10 < number % 100 < 14 else {1: "st", 2: "nd", 3: "rd"}.get(number % 10, "th")
+    return f"{number}{ending}"
+
+
+def _heading(message: results.MessageView) -> str:
+    marks = f"{message.kind}, urgent" if message.urgent else message.kind
+    lines = [
+        message.id,
+        columns.paragraph(f"{marks} from {message.sender} to {', '.join(message.to)}", "  "),
+        columns.paragraph(f"sent {message.sent}, thread {message.thread}", "  "),
+    ]
+    if message.reply_to:
+        lines.append(f"  answers {message.reply_to}")
+    lines += [columns.paragraph(f"about {ref}", "  ") for ref in message.refs]
+    lines += [columns.paragraph(f"{n}: {option}", "  ") for n, option in enumerate(message.options, 1)]
+    return "\n".join(lines)
+
+
+def _receipt(name: str, receipt: results.ReceiptView) -> str:
+    moments = [f"{step} {moment[11:23]}" for step in _STEPS if (moment := getattr(receipt, f"{step}_at"))]
+    where = f" ({receipt.boundary})" if receipt.boundary else ""
+    tries = f", attempt {receipt.attempts}" if receipt.attempts > 1 else ""
+    line = f"{name}: {receipt.state}{where}{tries}"
+    lines = [columns.paragraph(line, "  ")]
+    if moments:
+        lines.append(columns.paragraph(", ".join(moments) + " UTC", "    "))
+    if receipt.reason:
+        lines.append(columns.paragraph(receipt.reason, "    "))
+    return "\n".join(lines)
