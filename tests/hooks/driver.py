@@ -114,7 +114,7 @@ class FakeSession:
         self._request(self._context(ran, "UserPromptSubmit"))
         return ran
 
-    def tool_batch(self, **payload: object) -> Ran:
+    def tool_batch(self, **payload: Any) -> Ran:
         """A batch of tool calls has ended and the next model request comes."""
         ran = self.hook("PostToolBatch", **payload)
         self._write(
@@ -128,7 +128,7 @@ class FakeSession:
         self._request(self._context(ran, "PostToolBatch"))
         return ran
 
-    def stop(self, **payload: object) -> Ran:
+    def stop(self, **payload: Any) -> Ran:
         """The model ends its turn; when a hook blocks that, the next request goes out at once."""
         ran = self.hook("Stop", **{"stop_hook_active": False, **payload})
         if ran.code == 0 and ran.reason:
@@ -222,7 +222,7 @@ class FakeSession:
 
     # How a hook runs.
 
-    def hook(self, event: str, *, stdin: bytes | None = None, waiter: bool = True, **payload: object) -> Ran:
+    def hook(self, event: str, *, stdin: bytes | None = None, waiter: bool = True, **payload: Any) -> Ran:
         """Run what is installed for an event, all at the same moment; how the hook that Claude Code waits for ended."""
         data = stdin if stdin is not None else json.dumps(self._payload(event, payload)).encode()
         started = clock.monotonic()
@@ -236,9 +236,7 @@ class FakeSession:
         out, err = one.communicate(timeout=PATIENCE)
         return Ran(one.returncode, out, err, clock.monotonic() - started)
 
-    def arm(
-        self, event: str = "Stop", stdin: bytes | None = None, **payload: object
-    ) -> subprocess.Popen[bytes]:
+    def arm(self, event: str = "Stop", stdin: bytes | None = None, **payload: Any) -> subprocess.Popen[bytes]:
         """Start the waiter of an event alone."""
         data = stdin if stdin is not None else json.dumps(self._payload(event, payload)).encode()
         (entry,) = [entry for entry in self.entries(event) if entry.get("asyncRewake")]

@@ -71,16 +71,22 @@ def agent(root: str, name: str) -> Agent:
 def resolve(root: str, names: Sequence[str], speaker: Speaker) -> list[Agent]:
     """The recipients behind names, each once, in order. Raises NotFound for all unknown ones at once, Refused (`self`)."""
     found: dict[str, Agent] = {}
+    known: set[str] = set()
     unknown: list[NotFound] = []
     for name in names:
         try:
             agent = _recipient(root, name, speaker)
             found[agent["key"]] = agent
+            known.add(name)
         except NotFound as error:
             unknown.append(error)
+    if len(unknown) == 1:
+        raise unknown[0]
     if unknown:
         near = sorted({name for error in unknown for name in _near(error)})
-        raise NotFound("; ".join(error.message for error in unknown), near=near)
+        hint = f"; nearest: {', '.join(near)}" if near else ""
+        wrong = ", ".join(f"'{text.visible(name)}'" for name in names if name not in known)
+        raise NotFound(f"no agents are named {wrong}{hint}", near=near)
     if not found:
         raise UsageError("name at least one recipient")
     if speaker.agent["key"] in found:

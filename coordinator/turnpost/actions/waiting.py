@@ -7,7 +7,6 @@ is waited for depends on it, and nobody is held up by it.
 from __future__ import annotations
 
 from collections.abc import Callable
-from dataclasses import replace
 from typing import TYPE_CHECKING, Literal, get_args
 
 from turnpost.actions import agents, people, receipts
@@ -55,7 +54,7 @@ def wait(
     while True:
         seen = look()
         waited = clock.monotonic() - start
-        seen = replace(seen, waited=round(waited, 3))
+        seen = seen._replace(waited=round(waited, 3))
         if seen.done or seen.over or waited >= timeout:
             return seen
         if on_look:

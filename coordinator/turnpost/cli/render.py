@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import json
 from collections.abc import Iterable, Mapping
-from dataclasses import fields, is_dataclass
 from typing import Any, cast
 
 import click
@@ -57,8 +56,9 @@ def write_json(document: object) -> None:
 
 
 def _plain(value: object) -> Any:
-    if is_dataclass(value) and not isinstance(value, type):
-        return {field.name.rstrip("_"): _plain(getattr(value, field.name)) for field in fields(value)}
+    names: tuple[str, ...] | None = getattr(value, "_fields", None)
+    if names is not None:
+        return {name.rstrip("_"): _plain(getattr(value, name)) for name in names}
     if isinstance(value, Mapping):
         items = cast("Mapping[object, object]", value)
         return {str(name): _plain(item) for name, item in items.items()}

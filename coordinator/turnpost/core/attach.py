@@ -84,11 +84,14 @@ def first_state(before: State | None, start: Start) -> State:
     """What the session does as it starts. Pure but for the clock.
 
     A compaction in the middle of a turn changes nothing. A background session that was given a prompt is `starting`
-    until it comes; one that the background service brought back after a crash gets none and is idle.
+    until it comes; one that the background service brought back after a crash gets none: it goes on with the turn it
+    was in, by itself, or is idle.
     """
     resume = before.get("resume") if before else None
     prompt_comes = start.background and (start.source == "startup" or bool(resume and resume["pending"]))
     doing: Doing = "starting" if prompt_comes else "idle"
+    if start.source == "resume" and start.background and not prompt_comes and before is not None:
+        doing = "working" if before["doing"] in ("working", "blocked") else "idle"
     if start.source == "compact" and before is not None and before["session_id"] == start.session_id:
         doing = before["doing"]
     return {

@@ -102,7 +102,7 @@ def settle(
         return "requeue"
     if claim["pid"] and not alive:
         return "requeue"
-    if now < claim["until"]:
+    if now < claim["until"] or (seen.enqueued and alive):
         return "keep"
     # A rewake into a turn, or behind a permission prompt, is held by the harness until the next request.
     waits = receipt["boundary"] in ("rewake", "next-request") and state is not None

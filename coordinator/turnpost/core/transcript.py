@@ -1,4 +1,8 @@
-"""The proof that a message was read: its mark in the transcript, and a reply of the model after it.
+"""The proof that a message was read: its mark in the conversation, and a reply of the model after it.
+
+Only two kinds of entries are the conversation: what a user entry says outside tool results (a rewake, a block's reason),
+and the attachments in `CONVERSATION` (added context). The transcript also keeps a hook's raw output, a queue of what has
+yet to enter, and copies of requests; a mark there proves nothing, and none of it comes back after a crash.
 
 A transcript is JSON lines, written by Claude Code while we read. Only whole lines count; a line over the limit is
 skipped, since no entry that carries our text is that long.
@@ -15,18 +19,23 @@ TYPE_CHECKING = False
 if TYPE_CHECKING:
     from collections.abc import Iterator
 
+CONVERSATION = ("hook_additional_context", "queued_command")
 LINE_LIMIT = 8 * 1024 * 1024
 ENTERS = frozenset({"hook_additional_context", "hook_blocking_error", "queued_command"})
 """Attachments that put a hook's text before the model."""
 
 
 class Seen:
-    """What a transcript shows of one message. `at` is the offset of the entry that carries it, -1 when there is none."""
+    """What a transcript shows of one message. `at` is the offset of the entry that carries it, -1 when there is none.
 
-    __slots__ = ("at", "delivered_at", "read_at")
+    `enqueued`: the harness holds the text for its next request; it enters as long as this process lives.
+    """
+
+    __slots__ = ("at", "delivered_at", "enqueued", "read_at")
 
     def __init__(self) -> None:
         self.at = -1
+        self.enqueued = False
         self.delivered_at: float | None = None
         self.read_at: float | None = None
 
@@ -67,9 +76,11 @@ def _take_in(line: bytes, at: int, seen: dict[str, Seen]) -> None:
             # entries is the truth, the stamps may cross.
             one.read_at = max(_moment(entry), one.delivered_at or 0.0)
         return
-    text = _hook_text(entry) if carried else ""
+    text = _entered(entry) if carried else ""
     for message_id in carried:
-        if render.mark(message_id) in text:
+        if entry.get("operation") == "enqueue":
+            seen[message_id].enqueued = True
+        elif render.mark(message_id) in text:
             seen[message_id].at = at
             seen[message_id].delivered_at = _moment(entry)
 
@@ -109,27 +120,14 @@ def _is_reply(entry: dict[str, object]) -> bool:
     )
 
 
-def _hook_text(entry: dict[str, object]) -> str:
-    """The text of an entry through which a hook's output enters the main conversation, else nothing.
-
-    Words of the model, of a tool or of the person prove nothing. A `queue-operation` holds the text of a rewake that
-    still waits: killed before it was taken in, the session never showed it to the model.
-    """
-    if entry.get("isSidechain") or entry.get("toolUseResult") is not None:
-        return ""
-    if entry.get("type") == "user":
-        origin = entry.get("origin")
-        if entry.get("isCompactSummary") or (isinstance(origin, dict) and origin.get("kind") == "human"):
-            return ""
-        carrier = entry.get("message")
-    elif entry.get("type") == "attachment":
-        carrier = entry.get("attachment")
-        if not isinstance(carrier, dict) or carrier.get("type") not in ENTERS:
-            return ""
-    else:
-        return ""
+def _entered(entry: dict[str, object]) -> str:
+    """The text by which an entry adds to the conversation: never an assistant's words nor a tool's result."""
     found: list[str] = []
-    _collect(carrier, found)
+    attachment = entry.get("attachment")
+    if entry.get("type") == "user" and entry.get("toolUseResult") is None and not entry.get("isSidechain"):
+        _collect(entry.get("message"), found)
+    elif isinstance(attachment, dict) and attachment.get("type") in CONVERSATION:
+        _collect(attachment, found)
     return "\n".join(found)
 
 
