@@ -44,10 +44,16 @@ def data(result: object) -> object:
 
 def missed(result: Waited) -> str:
     """Why a wait did not end as it should."""
-    return (
-        result.over
-        or f"after {result.waited:g} s still not: {result.for_} of {result.target}; it is {result.state}"
-    )
+    if result.over:
+        return result.over
+    more = f" with {result.agent.waiting} messages waiting" if result.agent and result.agent.waiting else ""
+    what = {
+        "read": f"{result.target} is {result.state}, not read",
+        "reply": f"{result.target} has no answer",
+        "idle": f"{result.target} is {result.state}{more}",
+        "message": f"no message from {result.target} waits for you",
+    }
+    return f"after {result.waited:.1f} s {what[result.for_]}"
 
 
 def write_json(document: object) -> None:

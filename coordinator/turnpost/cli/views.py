@@ -69,16 +69,15 @@ def _(result: results.Agents) -> str:
 
 @view.register
 def _(result: results.Waited) -> str:
-    if not result.done:
-        from turnpost.cli import render
+    from turnpost.cli import render
 
-        return columns.paragraph(render.missed(result))
-    if result.for_ in ("reply", "message") and result.message:
+    if result.done and result.for_ in ("reply", "message") and result.message:
         return view(result.message)
-    if result.message:
-        lines = [_receipt(name, receipt) for name, receipt in result.message.receipts.items()]
-        return "\n".join([columns.paragraph(f"{result.target}: {result.state}"), *lines])
-    return columns.paragraph(f"{result.target}: {result.state}")
+    head = f"{result.target}: {result.state}" if result.done else render.missed(result)
+    receipts = result.message.receipts if result.message else {}
+    return "\n".join(
+        [columns.paragraph(head), *(_receipt(name, receipt) for name, receipt in receipts.items())]
+    )
 
 
 @view.register
