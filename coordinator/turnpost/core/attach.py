@@ -23,7 +23,6 @@ class Start:
         "cwd",
         "env_key",
         "name",
-        "parent_session",
         "pid",
         "project",
         "session_id",
@@ -33,7 +32,7 @@ class Start:
 
     def __init__(
         self, session_id: str, source: str, pid: int, *, transcript: str = "", cwd: str = "", project: str = "",
-        env_key: str = "", name: str = "", parent_session: str = "", background: bool = False,
+        env_key: str = "", name: str = "", background: bool = False,
     ) -> None:  # fmt: skip
         self.session_id = session_id
         self.source = source
@@ -43,7 +42,6 @@ class Start:
         self.project = project
         self.env_key = env_key
         self.name = name
-        self.parent_session = parent_session
         self.background = background
 
 
@@ -54,7 +52,7 @@ def attach(root: str, start: Start) -> Agent:
         agent = _known(root, start) or _register(root, start)
         with mailbox.Mailbox(root, agent["key"]).lock(5.0):
             state = store.load_state(root, agent["key"])
-            kind = link_kind(state, start, _lives(state))
+            kind = link_kind(state, start, lives(state))
             if kind == "stranger":
                 agent = _register(root, start)
                 state = None
@@ -107,7 +105,6 @@ def _known(root: str, start: Start) -> Agent | None:
         registry.key_of_session(root, start.session_id),
         registry.key_of_process(root, start.pid) if start.pid else None,
         start.env_key or None,
-        registry.key_of_session(root, start.parent_session) if start.parent_session else None,
     ):
         if key and (agent := registry.load_agent(root, key)):
             return agent
@@ -130,5 +127,5 @@ def _register(root: str, start: Start) -> Agent:
     )
 
 
-def _lives(state: State | None) -> bool:
+def lives(state: State | None) -> bool:
     return state is not None and state["doing"] != "stopped" and procs.alive(state["pid"], state["token"])

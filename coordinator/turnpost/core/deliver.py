@@ -51,6 +51,7 @@ def harness_pid() -> int:
 
 def at_prompt(root: str, key: str, payload: Payload) -> Answer | None:
     """UserPromptSubmit: the session works from now on, and what waits comes with the prompt."""
+    key = _traced(root, key, payload)
     with _lock(root, key):
         state = _current(root, key, payload)
         if state is None:
@@ -83,6 +84,7 @@ def at_stop(root: str, key: str, payload: Payload) -> Answer | None:
     """Stop: what waits keeps the turn going, as often as the harness allows; the rest is the waiter's."""
     if payload.get("agent_id"):
         return None
+    key = _traced(root, key, payload)
     with _lock(root, key):
         state = _current(root, key, payload)
         if state is None:
@@ -142,6 +144,7 @@ def at_start(root: str, _key: str, payload: Payload) -> None:
             cwd=str(payload.get("cwd", "")),
             project=os.environ.get("CLAUDE_PROJECT_DIR", ""),
             env_key=os.environ.get("TURNPOST_AGENT", ""),
+            name=str(payload.get("session_title") or ""),
             background=bool(os.environ.get("CLAUDE_JOB_DIR")),
         ),
     )
@@ -226,6 +229,16 @@ def _take(
         want="all" if everything else "urgent",
         whole_first=whole,
     )
+
+
+def _traced(root: str, key: str, payload: Payload) -> str:
+    """The agent of a session that may be a fork: only its transcript, written after its start, names the parent."""
+    state = store.load_state(root, key)
+    if state is None or state["source"] != "fork" or state.get("traced"):
+        return key
+    from turnpost.core import fork
+
+    return fork.trace(root, key, str(payload.get("transcript_path", "")))
 
 
 def _current(root: str, key: str, payload: Payload) -> State | None:

@@ -8,7 +8,7 @@ if TYPE_CHECKING:
 
     Boundary = Literal["stop-block", "rewake", "next-request", "prompt", "resume", "subagent-stop", "held"]
     Doing = Literal["starting", "working", "blocked", "idle", "stopped", "lost"]
-    Kind = Literal["managed", "registered", "person"]
+    Kind = Literal["managed", "registered", "person", "merged"]
     Progress = Literal["queued", "claimed", "delivered", "read", "cancelled", "undeliverable"]
 
     class Party(TypedDict):
@@ -92,6 +92,7 @@ if TYPE_CHECKING:
         cwd: str
         stops: int
         source: str
+        traced: NotRequired[bool]
         resume: NotRequired[Resume | None]
 
     class Resume(TypedDict):

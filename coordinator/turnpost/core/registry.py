@@ -113,7 +113,8 @@ def everyone(root: str) -> list[Agent]:
     """All agents by name, without the person."""
     found = [load_agent(root, key) for key in files.names(home.agents(root))]
     return sorted(
-        (a for a in found if a is not None and a["kind"] != "person"), key=lambda a: text.name_key(a["name"])
+        (a for a in found if a is not None and a["kind"] not in ("person", "merged")),
+        key=lambda a: text.name_key(a["name"]),
     )
 
 

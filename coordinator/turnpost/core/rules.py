@@ -25,8 +25,8 @@ IDLE_DOUBT = 1.5
 """Seconds after which a waiter believes the Stop that armed it although the Stop hook recorded nothing."""
 DEAF_GRACE = 5.0
 """Seconds an idle agent may be without a waiter: the new one starts while the old one ends."""
-RESPAWN = 15.0
-"""Seconds the background service may take to bring back a killed session; measured 8 to 10."""
+RESPAWN = 25.0
+"""Seconds the background service may take to bring back a killed session; measured 8 to 14."""
 LOST_DOUBT = 1.0
 """Seconds a session without a process is only thought lost."""
 RESUME_PENDING = 60.0
@@ -94,6 +94,8 @@ def settle(
     claim = receipt.get("claim")
     if seen.read_at is not None:
         return "read"
+    if seen.at >= 0 and seen.rewound:
+        return "requeue"
     if seen.at >= 0:
         # In a conversation that was cleared away nobody will read it; a fresh copy may still be writing its history.
         cleared = state is not None and (state["source"] == "clear" or now - state["since"] > 2 * LEASE)

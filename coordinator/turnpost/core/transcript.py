@@ -29,13 +29,16 @@ class Seen:
     """What a transcript shows of one message. `at` is the offset of the entry that carries it, -1 when there is none.
 
     `enqueued`: the harness holds the text for its next request; it enters as long as this process lives.
+    `rewound`: the conversation went on from an earlier point (Esc before the answer), without the message.
     """
 
-    __slots__ = ("at", "delivered_at", "enqueued", "read_at")
+    __slots__ = ("at", "delivered_at", "enqueued", "line", "read_at", "rewound")
 
     def __init__(self) -> None:
         self.at = -1
         self.enqueued = False
+        self.rewound = False
+        self.line: set[str] = set()
         self.delivered_at: float | None = None
         self.read_at: float | None = None
 
@@ -63,26 +66,40 @@ def look(path: str, message_ids: list[str], offset: int) -> dict[str, Seen]:
 
 def _take_in(line: bytes, at: int, seen: dict[str, Seen]) -> None:
     """What one line adds. Lines that cannot matter are not even parsed."""
-    carried = [message_id for message_id, one in seen.items() if one.at < 0 and message_id.encode() in line]
+    carried = [message_id for message_id in seen if message_id.encode() in line]
     entered = [one for one in seen.values() if one.at >= 0 and one.read_at is None]
-    if not carried and not (entered and b'"assistant"' in line):
+    if not carried and not (entered and b'"parentUuid"' in line):
         return
     entry = _entry(line)
-    if entry is None:
+    if entry is None or entry.get("isSidechain"):
         return
-    if _is_reply(entry):
-        for one in entered:
-            # The harness stamps an answer when it begins and a hook's text when it is stored: the order of the
-            # entries is the truth, the stamps may cross.
-            one.read_at = max(_moment(entry), one.delivered_at or 0.0)
-        return
+    for one in entered:
+        _follow(one, entry)
     text = _entered(entry) if carried else ""
     for message_id in carried:
+        one = seen[message_id]
         if entry.get("operation") == "enqueue":
-            seen[message_id].enqueued = True
+            one.enqueued = True
         elif render.mark(message_id) in text:
-            seen[message_id].at = at
-            seen[message_id].delivered_at = _moment(entry)
+            if one.at < 0:
+                one.at, one.delivered_at = at, _moment(entry)
+            one.line.add(str(entry.get("uuid", "")))
+
+
+def _follow(one: Seen, entry: dict[str, object]) -> None:
+    """Follow the conversation from the entry that carries a message to the answer.
+
+    The order of the lines lies after an Esc: the next prompt then hangs on an earlier entry, and neither it nor its
+    answer descends from ours. A compaction cuts the chain and names the entry it follows.
+    """
+    parent = entry.get("parentUuid") or entry.get("logicalParentUuid")
+    if parent in one.line:
+        one.line.add(str(entry.get("uuid", "")))
+        if _is_reply(entry):
+            # The harness stamps an answer when it begins and a hook's text when it is stored: the stamps may cross.
+            one.read_at = max(_moment(entry), one.delivered_at or 0.0)
+    elif _is_reply(entry):
+        one.rewound = True
 
 
 def _lines(path: str, offset: int) -> Iterator[tuple[int, bytes]]:
@@ -110,12 +127,11 @@ def _entry(line: bytes) -> dict[str, object] | None:
 
 
 def _is_reply(entry: dict[str, object]) -> bool:
-    """A real answer of the model in the main conversation: no error text, nothing synthetic, no subagent's."""
+    """A real answer of the model: no error text, nothing synthetic."""
     message = entry.get("message")
     return (
         entry.get("type") == "assistant"
         and not entry.get("isApiErrorMessage")
-        and not entry.get("isSidechain")
         and not (isinstance(message, dict) and message.get("model") == "<synthetic>")
     )
 
@@ -124,7 +140,7 @@ def _entered(entry: dict[str, object]) -> str:
     """The text by which an entry adds to the conversation: never an assistant's words nor a tool's result."""
     found: list[str] = []
     attachment = entry.get("attachment")
-    if entry.get("type") == "user" and entry.get("toolUseResult") is None and not entry.get("isSidechain"):
+    if entry.get("type") == "user" and entry.get("toolUseResult") is None:
         _collect(entry.get("message"), found)
     elif isinstance(attachment, dict) and attachment.get("type") in CONVERSATION:
         _collect(attachment, found)

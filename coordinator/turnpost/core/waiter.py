@@ -94,6 +94,8 @@ def _listen(root: str, key: str, waiter: Waiter, fd: int, payload: deliver.Paylo
         current = store.load_waiter(root, key)
         if current is None or current["id"] != waiter["id"]:
             return ""
+        if registry.key_of_session(root, waiter["session_id"]) != key:
+            return ""  # a fork that turned out to be another agent's continuation
         pause = ROUND
         waiting = box.waiting()
         if waiting or box.in_flight():

@@ -13,7 +13,7 @@ from typing import TYPE_CHECKING
 from filelock import FileLock, Timeout
 
 from turnpost.config import Config
-from turnpost.core import clock, home, procs, registry, render, rules, store
+from turnpost.core import clock, files, fork, home, procs, registry, render, rules, store
 from turnpost.core.errors import HarnessError, LockBusy
 from turnpost.core.mailbox import Mailbox
 from turnpost.harness import Claude
@@ -23,9 +23,7 @@ if TYPE_CHECKING:
     from turnpost.core.records import Agent, State
 
 GONE_SECONDS = 20.0
-"""How long an ending session may still count as running; measured 1 to 3 s."""
-RECENT = 6.0
-"""Seconds after its end in which a session may still count as running, so that the listing must be asked."""
+"""Seconds an ending session's process may take; while it runs a resume makes a copy. Measured under 1 s."""
 
 
 class Resumer:
@@ -75,10 +73,16 @@ class Resumer:
         error = "no folder to resume it from is left"
         try:
             claude = Claude.find()
-            if stop_first:
+            if stop_first or state["doing"] != "stopped":
+                # Also for a session that was killed: its service may be about to bring it back beside ours.
                 claude.stop(state["session_id"])
-            _wait_gone(claude, state, stop_first)
-            for folder in folders(agent, state):
+            if not wait_until(
+                lambda: not procs.alive(state["pid"], state["token"]), clock.monotonic() + GONE_SECONDS
+            ):
+                raise HarnessError(
+                    f"the session still runs as process {state['pid']} after {GONE_SECONDS:g} s"
+                )
+            for folder in folders(agent, state, claude):
                 error = self._from(claude, key, state, folder)
                 if not error:
                     return True
@@ -94,11 +98,26 @@ class Resumer:
         started = claude.resume(state["session_id"], render.NUDGE, cwd=folder)
         self._log.write("resume", agent=key, session=state["session_id"], cwd=folder, copy=started.copy)
         end = clock.monotonic() + self._config.resume_confirm_seconds
+        if started.copy:
+            self._adopt(key, started.copy, end)
         if wait_until(lambda: self._lives(key, begun), end):
             return ""
         # It may run without our hooks, or hang: left alone, the next try would make a copy of it.
         claude.stop(started.short_id)
         return f"no sign of life within {self._config.resume_confirm_seconds:g} s from {folder}; Claude Code said: {started.output[:200]}"
+
+    def _adopt(self, key: str, short_id: str, end: float) -> None:
+        """Relink to the copy that Claude Code made after all; the other session is retired."""
+        found: list[str] = []
+
+        def registered() -> bool:
+            found.extend(name for name in files.names(self._root + "/sessions") if name.startswith(short_id))
+            return bool(found)
+
+        if wait_until(registered, end):
+            copy = registry.key_of_session(self._root, found[0])
+            adopted = copy is not None and copy != key and fork.adopt(self._root, key, copy)
+            self._log.write("relink", agent=key, session=found[0], adopted=adopted)
 
     def _lives(self, key: str, begun: float) -> bool:
         state = store.load_state(self._root, key)
@@ -121,26 +140,21 @@ class Resumer:
         self._log.write("resume-failed", agent=key, error=error)
 
 
-def _wait_gone(claude: Claude, state: State, stop_first: bool) -> None:
-    """Wait until neither a process nor Claude Code's list has the session. Long after its end the record is enough."""
-    fresh = stop_first or state["doing"] != "stopped" or clock.now() - state["since"] < RECENT
-    if not fresh:
-        return
-    end = clock.monotonic() + GONE_SECONDS
-    if not wait_until(lambda: not procs.alive(state["pid"], state["token"]), end):
-        raise HarnessError(f"the session still runs as process {state['pid']} after {GONE_SECONDS:g} s")
-    if not wait_until(lambda: not runs(claude, state["session_id"]), end, pause=0.25):
-        raise HarnessError(f"Claude Code still lists the session as running after {GONE_SECONDS:g} s")
-
-
 def runs(claude: Claude, session_id: str) -> bool:
     """Whether Claude Code lists a process for the session."""
     return any(session.session_id == session_id and session.pid for session in claude.listing())
 
 
-def folders(agent: Agent, state: State) -> list[str]:
-    """Where a resume may work: the main checkout first, the other known folders after it. Folders that are gone are left out."""
-    known = [agent["root"], registry.main_checkout(agent["cwd"]), agent["cwd"], state["cwd"]]
+def folders(agent: Agent, state: State, claude: Claude) -> list[str]:
+    """Where a resume may work, the likeliest first; folders that are gone are left out.
+
+    From another folder than Claude Code keeps the session under it dies at once. Where no worktree is involved there is
+    but one folder; else Claude Code's own list tells best, asked only then since it takes a while.
+    """
+    known = [agent["cwd"], agent["root"], state["cwd"]]
+    if len(set(known)) > 1:
+        listed = next((s.cwd for s in claude.listing() if s.session_id == state["session_id"]), None)
+        known.insert(0, listed or "")
     return [folder for folder in dict.fromkeys(known) if folder and os.path.isdir(folder)]
 
 

@@ -1,0 +1,93 @@
+"""A forked session is its parent's continuation when the parent is gone, or when our own resume made the copy.
+
+SessionStart tells neither the parent nor our variables (a copy loses them), so a fork is first an agent of its own. Its
+transcript, written with its first turn, holds the parent's entries; then it takes the parent's name and mail.
+"""
+
+from __future__ import annotations
+
+import json
+
+from turnpost.core import attach, bell, files, home, registry, store, text
+from turnpost.core.mailbox import Mailbox
+
+LINES = 20_000
+
+
+def trace(root: str, key: str, transcript: str) -> str:
+    """The agent a forked session belongs to, once its transcript tells; the same one until then."""
+    state = store.load_state(root, key)
+    if state is None:
+        return key
+    parent = parent_session(transcript, state["session_id"])
+    if parent is None:
+        return key
+    owner = registry.key_of_session(root, parent)
+    if owner is None or owner == key or not adopt(root, owner, key):
+        with Mailbox(root, key).lock(5.0):
+            state = store.load_state(root, key)
+            if state is not None:
+                state["traced"] = True
+                store.save_state(root, key, state)
+        return key
+    return owner
+
+
+def adopt(root: str, owner: str, key: str) -> bool:
+    """Make the session of the agent `key` the session of `owner`; False when the owner's own session lives on by itself.
+
+    A provisional agent that has mail of its own stays: its mail was sent to that conversation by its name.
+    """
+    with files.Lock(root + "/registry.lock", 5.0):
+        agent, copy = registry.load_agent(root, owner), registry.load_agent(root, key)
+        if agent is None or copy is None or agent["kind"] == "merged" or copy["kind"] != "registered":
+            return False
+        first, second = sorted((owner, key))
+        with Mailbox(root, first).lock(5.0), Mailbox(root, second).lock(5.0):
+            before, state = store.load_state(root, owner), store.load_state(root, key)
+            box = Mailbox(root, key)
+            if state is None or box.waiting() or box.in_flight():
+                return False
+            resume = before.get("resume") if before else None
+            if before is not None and attach.lives(before):
+                if not (resume and resume["pending"]):
+                    return False
+                agent["retire"] = [
+                    *(sid for sid in agent["retire"] if sid != before["session_id"]),
+                    before["session_id"],
+                ]
+            state.update({"traced": True, "resume": None})
+            store.save_state(root, owner, state)
+            registry.link(root, agent, state["session_id"], state["pid"])
+            registry.save_agent(root, agent)
+            copy["kind"] = "merged"
+            registry.save_agent(root, copy)
+    files.unlink(home.name(root, text.name_key(copy["name"])))
+    bell.ring_waiter(root, key)  # it served the provisional agent, and ends
+    bell.announce(root, owner)
+    return True
+
+
+def parent_session(transcript: str, own: str) -> str | None:
+    """The session a fork was copied from: the last foreign `session_id` among its copied entries."""
+    found = None
+    try:
+        with open(transcript, "rb") as file:
+            for _ in range(LINES):
+                line = file.readline(1 << 22)
+                if not line:
+                    break
+                if b'"session_id"' in line and (named := _named(line)) and named != own:
+                    found = named
+    except OSError:
+        return None
+    return found
+
+
+def _named(line: bytes) -> str | None:
+    try:
+        entry = json.loads(line)
+    except (ValueError, RecursionError):
+        return None
+    named = entry.get("session_id") if isinstance(entry, dict) else None
+    return named if isinstance(named, str) and home.is_session_id(named) else None
