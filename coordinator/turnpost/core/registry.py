@@ -35,7 +35,7 @@ def create_agent(
     root: str, name: str, *, kind: Kind, cwd: str, project: str, background: bool = False
 ) -> Agent:
     """Make an agent under a name nobody has. Raises Refused (`taken`) and UsageError for what cannot be a name."""
-    if name != PERSON and (fault := text.name_fault(name)):
+    if kind != "person" and (fault := text.name_fault(name)):
         raise UsageError(f"'{text.visible(name)}' cannot name an agent: {fault}", rule="name")
     agent = _record(name, kind, cwd, project, background)
     key = agent["key"]
