@@ -65,7 +65,5 @@ def _wake_foreign(root: str, session_id: str, body: str | None) -> Woken:
     )
     registry.prepare(root)
     woken = foreign.wake(root, session_id, words)
-    note = (
-        "turnpost did not know this session: it was forked, and the copy goes on under its own id as an agent"
-    )
-    return Woken(session_id, True, session_id=str(woken), note=note)
+    note = f"turnpost did not know this session: it was forked, and the copy goes on as the agent {woken.name}; the original stays as it was"
+    return Woken(woken.name, True, session_id=woken.session_id, message_id=woken.message_id, note=note)

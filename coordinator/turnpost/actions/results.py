@@ -145,6 +145,7 @@ class Woken(NamedTuple):
     forked: bool
     session_id: str | None = None
     sent: Sent | None = None
+    message_id: str | None = None
     note: str | None = None
 
 
