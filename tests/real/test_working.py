@@ -1,0 +1,28 @@
+"""Messages to an agent in the middle of a turn."""
+
+from __future__ import annotations
+
+import pytest
+
+from tests.real.kit import Post, bodies
+from turnpost.core.render import mark
+from turnpost.lab.model import Say
+
+pytestmark = [pytest.mark.real, pytest.mark.slow]
+
+
+def test_ordinary_messages_come_at_the_turns_end_and_an_urgent_one_with_the_next_request(post: Post) -> None:
+    post.launch_working("alpha", Say("done"))
+    first, second = post.send("alpha", "first"), post.send("alpha", "second")
+    urgent = post.send("alpha", "at once", "--urgent")
+    assert [first.boundary, second.boundary, urgent.boundary] == ["stop-block", "stop-block", "next-request"]
+    assert [one.recipients[0]["waiting"] for one in (first, second, urgent)] == [1, 2, 3]
+
+    receipts = post.assert_read_once("alpha", urgent.id, first.id, second.id)
+    assert [one.boundary for one in receipts] == ["next-request", "stop-block", "stop-block"]
+    _start, after_tool, after_stop = post.requests("alpha")
+    assert after_tool.has(mark(urgent.id))
+    assert not after_tool.has(mark(first.id))
+    assert not after_tool.has(mark(second.id))
+    assert bodies(after_stop, [first.id, second.id]) == ["first", "second"]
+    assert [one.attempts for one in receipts] == [1, 1, 1]
