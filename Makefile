@@ -1,6 +1,8 @@
 # Every target makes what it needs. `make test` and `make demo` work on a clean checkout with Python 3.11+ and npm.
 
 PYTHON ?= python3
+# Tests run side by side: those with the real Claude Code mostly wait.
+JOBS ?= 3
 VENV := .venv
 BIN := $(VENV)/bin
 READY := $(VENV)/.ready
@@ -14,7 +16,7 @@ COMPILE := $(BIN)/uv pip compile --quiet --universal --python-version 3.11 --gen
 .PHONY: test demo lint format bench lock clean venv
 
 test: $(READY)
-	$(BIN)/python -m pytest -p tests.tier_times $(ARGS)
+	$(BIN)/python -m pytest -n $(JOBS) --dist worksteal -p tests.tier_times $(ARGS)
 
 demo: $(READY)
 	$(BIN)/turnpost demo $(ARGS)
@@ -30,7 +32,7 @@ format: $(READY)
 	$(BIN)/ruff format .
 
 bench: $(READY)
-	$(BIN)/python -m bench $(ARGS)
+	$(BIN)/python -m tests.bench $(ARGS)
 
 lock: $(READY)
 	$(COMPILE) pyproject.toml -o requirements.lock $(ARGS)

@@ -3,13 +3,17 @@
 from __future__ import annotations
 
 import json
+import os
+import signal
 import sys
+from collections.abc import Iterator
 from pathlib import Path
 
 import pytest
 
 from tests.actions.fakes import PERSON, FakeHome
 from turnpost.actions import agents, launching, sending
+from turnpost.actions.results import Sent
 from turnpost.core.errors import HarnessError, Refused, UsageError
 
 CLAUDE = """#!{python}
@@ -42,7 +46,7 @@ print("backgrounded · 0a1b2c3d")
 
 
 @pytest.fixture
-def claude(home: FakeHome, monkeypatch: pytest.MonkeyPatch) -> Path:
+def claude(home: FakeHome, monkeypatch: pytest.MonkeyPatch) -> Iterator[Path]:
     """The fake program's folder; `mode` in it says what it does."""
     folder = home.folder / "claude"
     folder.mkdir()
@@ -53,11 +57,8 @@ def claude(home: FakeHome, monkeypatch: pytest.MonkeyPatch) -> Path:
     monkeypatch.setenv("TURNPOST_CLAUDE", str(program))
     monkeypatch.setenv("CLAUDE_CONFIG_DIR", str(home.folder / "config"))
     monkeypatch.chdir(home.folder)
-    yield folder  # type: ignore[misc]
+    yield folder
     if (folder / "pid").exists():
-        import os
-        import signal
-
         os.kill(int((folder / "pid").read_text()), signal.SIGKILL)
 
 
@@ -140,7 +141,7 @@ def test_mail_sent_to_an_agent_that_never_started_is_kept_and_its_sender_told(
 
     (claude / "mode").write_text("hangs")
     monkeypatch.setattr(launching, "START_SECONDS", 1.0)
-    sent = []
+    sent: list[Sent] = []
 
     def send_once(_seconds: float) -> None:
         if not sent:

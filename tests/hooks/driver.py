@@ -349,8 +349,23 @@ class FakeSession:
 
     def _write(self, kind: str, **entry: object) -> None:
         stamp = clock.rfc3339(time.time())
-        line = json.dumps(
-            {"isSidechain": False, "type": kind, **entry, "timestamp": stamp}, separators=(",", ":")
-        )
+        chain: dict[str, object] = {}
+        if kind != "queue-operation":
+            chain = {"parentUuid": self._last_entry(), "uuid": str(uuid.uuid4())}
+        line = {
+            **chain,
+            "isSidechain": False,
+            "type": kind,
+            **entry,
+            "timestamp": stamp,
+            "sessionId": self.session_id,
+        }
         with self.transcript.open("a", encoding="utf-8") as file:
-            file.write(line + "\n")
+            file.write(json.dumps(line, separators=(",", ":")) + "\n")
+
+    def _last_entry(self) -> str | None:
+        """The entry that the next one hangs on."""
+        for line in reversed(self.transcript.read_bytes().splitlines()):
+            if found := json.loads(line).get("uuid"):
+                return str(found)
+        return None

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from typing import Any
+
 import pytest
 
 from tests.core import spool
@@ -67,12 +69,12 @@ def test_an_urgent_message_comes_with_the_next_request_and_an_ordinary_one_stays
     ],
 )
 def test_a_subagents_hook_gets_nothing_and_records_nothing(
-    session: FakeSession, event: str, payload: dict[str, object]
+    session: FakeSession, event: str, payload: dict[str, Any]
 ) -> None:
     session.prompt()
     send(session, "for the main agent", urgent=True)
     before = spool.tree(session.root)
-    assert session.hook(event, agent_id="a1b2", waiter=False, **payload).silent
+    assert session.hook(event, waiter=False, agent_id="a1b2", **payload).silent
     assert spool.tree(session.root) == before
 
 

@@ -49,10 +49,15 @@ def table(rows: Sequence[Sequence[str]], limits: Sequence[int]) -> str:
 
 def paragraph(words: str, indent: str = "") -> str:
     """One paragraph, wrapped; a long word stays whole, so that an id can be copied."""
-    return textwrap.fill(
-        text.visible(words), WIDTH - 1, initial_indent=indent, subsequent_indent=indent, break_long_words=False,
-        break_on_hyphens=False,
-    )  # fmt: skip
+    lines: list[str] = []
+    line = ""
+    for word in text.visible(words).split():
+        longer = f"{line} {word}" if line else word
+        if line and width(indent + longer) >= WIDTH:
+            lines.append(indent + line)
+            longer = word
+        line = longer
+    return "\n".join([*lines, indent + line])
 
 
 def literal(words: str, indent: str = "  ") -> str:

@@ -106,7 +106,8 @@ def _known(root: str, start: Start) -> Agent | None:
         registry.key_of_process(root, start.pid) if start.pid else None,
         start.env_key or None,
     ):
-        if key and (agent := registry.load_agent(root, key)):
+        # One that cannot be read stops us: a new agent in its place would take the session away from its mail.
+        if key and (agent := registry.known_agent(root, key)):
             return agent
     return None
 
@@ -128,4 +129,5 @@ def _register(root: str, start: Start) -> Agent:
 
 
 def lives(state: State | None) -> bool:
+    """Whether the session still has its process."""
     return state is not None and state["doing"] != "stopped" and procs.alive(state["pid"], state["token"])

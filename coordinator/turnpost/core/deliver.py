@@ -105,7 +105,7 @@ def at_stop(root: str, key: str, payload: Payload) -> Answer | None:
         return None
     from turnpost.core import render
 
-    entering = render.batch(blocks, _name(root, key))
+    entering = render.batch(blocks, name_of(root, key))
     if whole:  # over the room for context; the reason carries any size, at twice the cost
         return {"decision": "block", "reason": entering}
     return {
@@ -224,7 +224,7 @@ def _take(
         boundary,
         0 if whole else rules.CONTEXT_UNITS,
         make_claim(harness_pid(), _transcript(payload, state)),
-        recipient=_name(root, key),
+        recipient=name_of(root, key),
         session_id=state["session_id"],
         want="all" if everything else "urgent",
         whole_first=whole,
@@ -248,8 +248,23 @@ def _current(root: str, key: str, payload: Payload) -> State | None:
     """
     if payload.get("agent_id"):
         return None
-    state = store.load_state(root, key)
+    state = store.load_state(root, key) or _anew(root, key, payload)
     return state if state is not None and state["session_id"] == payload.get("session_id") else None
+
+
+def _anew(root: str, key: str, payload: Payload) -> State | None:
+    """What the agent's newest session does, when the record of it is damaged: else it were deaf until its next start."""
+    from turnpost.core import attach, registry
+
+    agent = registry.load_agent(root, key)
+    session_id = str(payload.get("session_id", ""))
+    if agent is None or agent["sessions"][-1:] != [session_id]:
+        return None
+    start = attach.Start(
+        session_id, "resume", harness_pid(), transcript=str(payload.get("transcript_path", "")),
+        cwd=str(payload.get("cwd", "")),
+    )  # fmt: skip
+    return attach.first_state(None, start)
 
 
 def _record(root: str, key: str, state: State, payload: Payload, doing: Doing) -> State:
@@ -279,14 +294,15 @@ def _context(event: str, root: str, key: str, blocks: list[str]) -> Answer | Non
     return {
         "hookSpecificOutput": {
             "hookEventName": event,
-            "additionalContext": render.batch(blocks, _name(root, key)),
+            "additionalContext": render.batch(blocks, name_of(root, key)),
         }
     }
 
 
-def _name(root: str, key: str) -> str:
+def name_of(root: str, key: str) -> str:
+    """The agent's name; its key when the record is damaged, which must not cost it its mail."""
     agent = store.load(home.agent(root, key) + "/agent.json")
-    return str(agent["name"]) if agent else key
+    return str(agent["name"]) if agent and "name" in agent else key
 
 
 def _cap() -> int:

@@ -106,9 +106,7 @@ class Mailbox:
                     "attempts": receipt["attempts"] + 1,
                 }
             )
-            # Content first, place second: killed in between, it still waits.
-            files.write(f"{self.queue}/{name}", store.pack(receipt), durable=False)
-            files.move(f"{self.queue}/{name}", f"{self.claimed}/{name}")
+            self._carry(name, receipt)
             blocks.append(shown)
         return blocks
 
@@ -211,6 +209,17 @@ class Mailbox:
             for folder in (self.queue, self.claimed)
             for name in files.names(folder)
         ]
+
+    def _carry(self, name: str, receipt: Receipt) -> None:
+        # Content first, place second: killed in between, it still waits.
+        before = files.read(f"{self.queue}/{name}")
+        files.write(f"{self.queue}/{name}", store.pack(receipt), durable=False)
+        try:
+            files.move(f"{self.queue}/{name}", f"{self.claimed}/{name}")
+        except OSError:
+            # A folder that takes nothing is no delivery that failed: it must not use up the attempts.
+            files.write(f"{self.queue}/{name}", before, durable=False)
+            raise
 
     def _unproven_before(self, name: str) -> bool:
         return any(

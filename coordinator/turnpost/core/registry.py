@@ -12,6 +12,7 @@ if TYPE_CHECKING:
     from turnpost.core.records import Agent, Kind, Party
 
 PERSON = "person"
+AGENT = ("key", "name", "kind", "created", "cwd", "root", "sessions", "parent", "background", "retire")
 LAYOUT = ("agents", "names", "sessions", "pids", "messages", "outbox", "pending")
 
 
@@ -23,7 +24,20 @@ def prepare(root: str) -> None:
 
 def load_agent(root: str, key: str) -> Agent | None:
     """An agent by its key; None when there is none or its record is damaged."""
-    return store.load(home.agent(root, key) + "/agent.json")  # type: ignore[return-value]
+    return store.load(home.agent(root, key) + "/agent.json", AGENT)  # type: ignore[return-value]
+
+
+def known_agent(root: str, key: str) -> Agent | None:
+    """An agent by its key; None only when there is none. Raises BadFile or OSError for one that cannot be read."""
+    agent = load_agent(root, key)
+    if agent is None:
+        path = home.agent(root, key) + "/agent.json"
+        try:
+            files.read(path)
+        except FileNotFoundError:
+            return None
+        raise BadFile(f"{path} is damaged")
+    return agent
 
 
 def save_agent(root: str, agent: Agent) -> None:

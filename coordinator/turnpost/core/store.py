@@ -14,9 +14,13 @@ if TYPE_CHECKING:
     from turnpost.core.records import Doing, State, Waiter
 
 
+STATE = ("doing", "since", "session_id", "pid", "token", "transcript", "cwd", "stops", "source")
+WAITER = ("id", "pid", "token", "session_id", "harness_pid", "since")
+
+
 def load_state(root: str, key: str) -> State | None:
     """What the agent's session last did; None before its first session, or when the record is damaged."""
-    return load(home.agent(root, key) + "/state.json")  # type: ignore[return-value]
+    return load(home.agent(root, key) + "/state.json", STATE)  # type: ignore[return-value]
 
 
 def save_state(root: str, key: str, state: State) -> None:
@@ -33,16 +37,16 @@ def change_state(state: State, doing: Doing) -> State:
 
 def load_waiter(root: str, key: str) -> Waiter | None:
     """The record of the agent's newest waiter, which may be gone."""
-    return load(home.agent(root, key) + "/waiter.json")  # type: ignore[return-value]
+    return load(home.agent(root, key) + "/waiter.json", WAITER)  # type: ignore[return-value]
 
 
-def load(path: str) -> dict[str, Any] | None:
-    """A JSON record; None when it is missing, damaged, or no plain file of ours."""
+def load(path: str, fields: tuple[str, ...] = ()) -> dict[str, Any] | None:
+    """A JSON record; None when it is missing, damaged, without one of `fields`, or no plain file of ours."""
     try:
         found = json.loads(files.read(path))
     except (OSError, ValueError, RecursionError, BadFile):
         return None
-    return found if isinstance(found, dict) else None
+    return found if isinstance(found, dict) and all(field in found for field in fields) else None
 
 
 def pack(record: object) -> bytes:

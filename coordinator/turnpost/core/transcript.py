@@ -21,8 +21,6 @@ if TYPE_CHECKING:
 
 CONVERSATION = ("hook_additional_context", "queued_command")
 LINE_LIMIT = 8 * 1024 * 1024
-ENTERS = frozenset({"hook_additional_context", "hook_blocking_error", "queued_command"})
-"""Attachments that put a hook's text before the model."""
 
 
 class Seen:
@@ -137,9 +135,11 @@ def _is_reply(entry: dict[str, object]) -> bool:
 
 
 def _entered(entry: dict[str, object]) -> str:
-    """The text by which an entry adds to the conversation: never an assistant's words nor a tool's result."""
+    """The text by which a hook adds to the conversation: never an assistant's or a person's words nor a tool's result."""
     found: list[str] = []
-    attachment = entry.get("attachment")
+    attachment, origin = entry.get("attachment"), entry.get("origin")
+    if isinstance(origin, dict) and origin.get("kind") == "human":
+        return ""
     if entry.get("type") == "user" and entry.get("toolUseResult") is None:
         _collect(entry.get("message"), found)
     elif isinstance(attachment, dict) and attachment.get("type") in CONVERSATION:

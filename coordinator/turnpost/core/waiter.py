@@ -42,7 +42,7 @@ def main(root: str) -> None:
 def _wait(root: str) -> str:
     payload = deliver.read_input()
     session_id = str(payload.get("session_id", ""))
-    key = _registered(root, session_id)
+    key = _registered(root, session_id, started=payload.get("hook_event_name") == "SessionStart")
     if key is None:
         return ""
     waiter: Waiter = {
@@ -61,11 +61,20 @@ def _wait(root: str) -> str:
         files.unlink(path)
 
 
-def _registered(root: str, session_id: str) -> str | None:
+def _registered(root: str, session_id: str, *, started: bool) -> str | None:
+    """The session's agent, once the hook that runs beside us has recorded what the session does.
+
+    A session that just `started` may be known from before, and become its agent's present one again only now.
+    """
     end = clock.monotonic() + REGISTRATION
-    while (key := registry.key_of_session(root, session_id)) is None and clock.monotonic() < end:
+    while True:
+        key = registry.key_of_session(root, session_id)
+        state = store.load_state(root, key) if key is not None else None
+        if state is not None and (state["session_id"] == session_id or not started):
+            return key
+        if clock.monotonic() >= end:
+            return key
         clock.sleep(0.05)
-    return key
 
 
 def _take_over(root: str, key: str, waiter: Waiter) -> bool:
@@ -124,19 +133,17 @@ def _try(box: Mailbox, waiter: Waiter, by_stop: bool, transcript: str) -> str:
                 return ""
             if box.in_flight():
                 box.settle(state)
-            agent = registry.load_agent(box.root, box.key)
-            if agent is None:
-                return ""
+            name = deliver.name_of(box.root, box.key)
             blocks = box.claim(
                 "rewake",
                 rules.REWAKE_UNITS,
                 make_claim(waiter["harness_pid"], state["transcript"] or transcript),
-                recipient=agent["name"],
+                recipient=name,
                 session_id=waiter["session_id"],
                 whole_first=True,
             )
             if blocks:
-                return render.batch(blocks, agent["name"])
+                return render.batch(blocks, name)
             forgotten = box.unanswered(state)
             box.remind(forgotten)
             return render.REMINDER if forgotten else ""
