@@ -31,6 +31,7 @@ COMMANDS = {
     "release": "holding:release",
     "wake": "holding:wake",
     "coordinator": "coordinator:coordinator",
+    "demo": "demo:demo",
     "completion": "completions:completion",
 }
 """Each command, in the order of the help, and where it is: a module beside this one, and the name in it."""

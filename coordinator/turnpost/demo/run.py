@@ -1,0 +1,126 @@
+"""One demo from its set-up to the last process it started being gone."""
+
+from __future__ import annotations
+
+import shutil
+import signal
+from collections.abc import Iterator, Sequence
+from concurrent.futures import Future, ThreadPoolExecutor
+from contextlib import contextmanager
+from pathlib import Path
+from types import FrameType
+from typing import TextIO
+
+from turnpost.core import clock
+from turnpost.demo import checks, scenes
+from turnpost.demo.results import Delivery, Failure, Shown
+from turnpost.demo.scenes import Scene
+from turnpost.demo.stage import Cut, Stage
+from turnpost.demo.timeline import Timeline
+from turnpost.lab import processes
+from turnpost.lab.errors import LabError
+from turnpost.lab.model import ScriptedModel
+from turnpost.lab.world import World
+
+_ENDING = (signal.SIGINT, signal.SIGTERM, signal.SIGHUP)
+
+
+def play(
+    claude: Path, version: str, stream: TextIO, *, keep: bool = False, scenery: Sequence[Scene] = scenes.ALL
+) -> Shown:
+    """Play the scenes on a binary of Claude Code, telling the story on `stream`; nothing is left running.
+
+    Raises LabError when not even the set-up works; what fails in a scene is a failure of the answer.
+    """
+    timeline = Timeline(stream)
+    with _interruptible(), ScriptedModel() as model:
+        world = World(claude, model.url, keep=keep)
+        stage = Stage(world, model, world.project("shop", settings=_SETTINGS), timeline)
+        with ThreadPoolExecutor(len(scenery), thread_name_prefix="scene") as pool, _ended(stage):
+            timeline.tell("-", f"Claude Code {version} in {world.root}, a scripted model on loopback")
+            stage.command("install", "--project", str(stage.project))
+            timeline.tell("-", "turnpost's hooks are installed in a project")
+            jobs = {scene: pool.submit(scene.play, stage, scene.agent) for scene in scenery}
+            deliveries = _collected(stage, jobs)
+            failures = [*stage.failures, *checks.faults(deliveries)]
+            failures += checks.missing((d.agent for d in deliveries), (s.agent for s in scenery))
+            timeline.tell("-", "cleaning up")
+    kept = str(world.root) if keep else None
+    return Shown(version, round(timeline.seconds(), 1), tuple(deliveries), tuple(failures), kept)
+
+
+# The tools of the agents run without a person to ask.
+_SETTINGS = {"permissions": {"allow": ["Bash"]}}
+
+
+def _collected(stage: Stage, jobs: dict[Scene, Future[list[str]]]) -> list[Delivery]:
+    """The messages of all scenes, looked at when the last scene is over: a second copy would be there by then."""
+    sent: list[tuple[Scene, str]] = []
+    for scene, job in jobs.items():
+        try:
+            sent += [(scene, message_id) for message_id in job.result()]
+        except Cut:
+            raise
+        except LabError as error:
+            stage.expect(scene.agent, "its scene to end", error, False)
+    for agent in dict.fromkeys(scene.agent for scene, _ in sent):
+        stage.wait_state(agent, "idle")
+    return [_delivery(stage, scene, message_id) for scene, message_id in sent]
+
+
+def _delivery(stage: Stage, scene: Scene, message_id: str) -> Delivery:
+    receipt = stage.receipt(scene.agent, message_id)
+    living = str(stage.agent(scene.agent)["session_id"])
+    having = stage.with_mark(message_id)
+    last = stage.last_request(living)
+    queued, read = clock.parse(receipt["queued_at"]), clock.parse(receipt["read_at"] or "")
+    reached = having[0].wall if having else None
+    return Delivery(
+        scene.agent,
+        scene.situation,
+        message_id,
+        receipt["state"],
+        receipt["boundary"],
+        None if queued is None else round(queued - stage.timeline.begin_wall, 3),
+        _millis(queued, reached),
+        _millis(queued, read),
+        last.count(f'<message about="{message_id}"') if last else 0,
+        len({request.conversation for request in having} - {living}),
+    )
+
+
+def _millis(start: float | None, end: float | None) -> int | None:
+    return None if start is None or end is None else round((end - start) * 1000)
+
+
+@contextmanager
+def _ended(stage: Stage) -> Iterator[None]:
+    """Whatever happens inside, nothing of the laboratory lives on outside. Signals wait until that is done."""
+    try:
+        yield
+    finally:
+        before = {number: signal.signal(number, signal.SIG_IGN) for number in _ENDING}
+        try:
+            stage.over.set()
+            stage.world.close()
+            # A scene may have been about to start a command as its world ended.
+            while processes.in_home(stage.world.home):
+                processes.end_all(stage.world.home)
+        finally:
+            for number, handler in before.items():
+                signal.signal(number, handler)
+
+
+@contextmanager
+def _interruptible() -> Iterator[None]:
+    """A terminal that closes, or a polite kill, ends a demo as Ctrl-C does: with everything cleaned up."""
+
+    def interrupt(_number: int, _frame: FrameType | None) -> None:
+        raise KeyboardInterrupt
+
+    before = {number: signal.signal(number, interrupt) for number in _ENDING}
+    try:
+        yield
+    finally:
+        for number, handler in before.items():
+            signal.signal(number, handler)

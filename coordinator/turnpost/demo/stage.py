@@ -1,0 +1,131 @@
+"""What a scene can do and see: the command line of turnpost, the model's requests, and the clock."""
+
+from __future__ import annotations
+
+import json
+import threading
+import time
+from collections.abc import Callable
+from pathlib import Path
+from typing import Any, TypeVar
+
+from turnpost.core import render
+from turnpost.demo.results import Failure
+from turnpost.demo.timeline import Timeline
+from turnpost.lab.errors import LabError, LabTimeout
+from turnpost.lab.model import ModelRequest, ScriptedModel
+from turnpost.lab.world import World
+
+PATIENCE = 75.0
+"""Seconds any one thing may take. Longest of all is a killed session's return: some 15 s on a quiet machine."""
+_POLL = 0.1
+_T = TypeVar("_T")
+
+
+class Cut(LabError):
+    """The demo was ended before the scene was."""
+
+
+class Stage:
+    """The laboratory as the scenes see it. All methods may be called from several threads."""
+
+    def __init__(self, world: World, model: ScriptedModel, project: Path, timeline: Timeline) -> None:
+        self.world = world
+        self.model = model
+        self.project = project
+        self.timeline = timeline
+        self.over = threading.Event()
+        self.failures: list[Failure] = []
+
+    def tell(self, who: str, what: str) -> None:
+        """Add a line to the timeline."""
+        self.timeline.tell(who, what)
+
+    def expect(self, agent: str, expected: str, seen: object, good: bool) -> None:
+        """Note a check; a failed one ends nothing, so that all of them are seen."""
+        if not good:
+            self.failures.append(Failure(agent, expected, str(seen)))
+            self.tell(agent, f"NOT AS EXPECTED: expected {expected}; seen: {seen}")
+
+    def command(self, *words: str) -> Any:
+        """A turnpost command's answer as JSON. Raises LabError with what it said when it fails."""
+        self.go_on()
+        done = self.world.turnpost(*words, "--json", cwd=self.project).check()
+        return json.loads(done.stdout) if done.stdout.strip() else None
+
+    def launch(self, name: str, words: str) -> str:
+        """Launch an agent whose conversation the model knows by its name; its session id."""
+        answer = self.command("launch", name, f"[[lab:{name}]] You are {name}. {words}", "--cwd", str(self.project))
+        self.tell(name, f"launched, session {answer['session_id'][:8]}")
+        return str(answer["session_id"])
+
+    def send(self, name: str, body: str) -> str:
+        """Send a message as the person; its id."""
+        answer = self.command("send", name, body)
+        boundary = answer["recipients"][0]["boundary"]
+        self.tell(name, f"sent ...{answer['id'][-6:]}, expected to enter by: {boundary}")
+        return str(answer["id"])
+
+    def agent(self, name: str) -> dict[str, Any]:
+        """The agent as `turnpost agents` shows it."""
+        return next(agent for agent in self.command("agents") if agent["name"] == name)
+
+    def wait_state(self, name: str, *states: str) -> dict[str, Any]:
+        """The agent, once it is in one of these states."""
+
+        def look() -> dict[str, Any] | None:
+            agent = self.agent(name)
+            return agent if agent["state"] in states else None
+
+        return self.wait(look, f"{name} to be {' or '.join(states)}")
+
+    def wait_read(self, name: str, message_id: str) -> dict[str, Any]:
+        """The message's receipt, once it is read; told in the timeline."""
+
+        def look() -> dict[str, Any] | None:
+            receipt = self.receipt(name, message_id)
+            return receipt if receipt["state"] in ("read", "undeliverable") else None
+
+        receipt = self.wait(look, f"{name} to read {message_id}")
+        how = f"by {receipt['boundary']}" if receipt["state"] == "read" else f"({receipt['reason']})"
+        self.tell(name, f"...{message_id[-6:]} {receipt['state']} {how}")
+        return receipt
+
+    def receipt(self, name: str, message_id: str) -> dict[str, Any]:
+        """How far a message has come."""
+        found: dict[str, Any] = self.command("show", message_id)["receipts"][name]
+        return found
+
+    def wait_file(self, name: str) -> None:
+        """Wait until an agent's tool has made a file in the project."""
+        self.wait(lambda: (self.project / name).exists() or None, f"the file {name}")
+
+    def wait_request(self, name: str) -> ModelRequest:
+        """The agent's first request to the model."""
+        self.go_on()
+        return self.model.wait_for(lambda request: request.name == name and not request.side, PATIENCE)
+
+    def with_mark(self, message_id: str) -> list[ModelRequest]:
+        """The requests of main conversations in which a message stands."""
+        mark = render.mark(message_id)
+        return [request for request in self.model.requests() if not request.side and request.has(mark)]
+
+    def last_request(self, session_id: str) -> ModelRequest | None:
+        """The newest request of a session's main conversation."""
+        found = [request for request in self.model.requests(session_id) if request.subagent_id is None]
+        return found[-1] if found else None
+
+    def wait(self, look: Callable[[], _T | None], what: str) -> _T:
+        """What `look` finds, asked again and again. Raises LabTimeout."""
+        end = time.monotonic() + PATIENCE
+        while (found := look()) is None:
+            if time.monotonic() > end:
+                raise LabTimeout(f"waited {PATIENCE:g} s for {what}")
+            self.go_on()
+            time.sleep(_POLL)
+        return found
+
+    def go_on(self) -> None:
+        """Raise Cut when the demo is being ended."""
+        if self.over.is_set():
+            raise Cut("the demo was ended")
