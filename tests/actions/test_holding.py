@@ -2,8 +2,11 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable
+import os
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager
 from pathlib import Path
+from typing import TYPE_CHECKING
 
 import pytest
 
@@ -12,6 +15,9 @@ from turnpost.actions import agents, coordinating, holding, inbox, launching, re
 from turnpost.core import bell, files, outbox, registry, store
 from turnpost.core.errors import HarnessError, NotFound, Refused, UsageError
 from turnpost.core.sender import Speaker
+
+if TYPE_CHECKING:
+    from turnpost.core.records import Agent, Waiter
 
 STOPPER = """#!/bin/sh
 # Ends the process of the session it is told to stop, as `claude stop` does.
@@ -192,8 +198,8 @@ def test_the_list_shows_each_agent_as_it_is(home: FakeHome) -> None:
     home.agent("child", "idle", parent=mother, ago=60)
     home.kill(home.agent("gone", "working"))
     listening = home.agent("ready", "idle", ago=60)
-    store_waiter(home, listening)
-    shown = {agent.name: agent for agent in agents.agents(home.root).agents}
+    with a_live_waiter(home, listening):
+        shown = {agent.name: agent for agent in agents.agents(home.root).agents}
     assert list(shown) == ["child", "gone", "mother", "ready"]
     assert [a.state for a in shown.values()] == ["idle", "lost", "working", "idle"]
     assert [a.deaf for a in shown.values()] == [True, False, False, False]
@@ -201,16 +207,19 @@ def test_the_list_shows_each_agent_as_it_is(home: FakeHome) -> None:
     assert shown["mother"].pid is not None
 
 
-def store_waiter(home: FakeHome, agent: object) -> None:
-    """A waiter that lives: somebody has its FIFO open."""
-    import os
-
-    key = registry.find(home.root, "ready")["key"]
-    path = bell.fifo(home.root, key, "w1")
+@contextmanager
+def a_live_waiter(home: FakeHome, agent: Agent) -> Iterator[None]:
+    """Somebody has the FIFO of the agent's waiter open."""
+    path = bell.fifo(home.root, agent["key"], "w1")
     os.mkfifo(path)
-    os.open(path, os.O_RDWR | os.O_NONBLOCK)  # closed with the test run
-    record = {"v": 1, "id": "w1", "pid": os.getpid(), "since": 0.0}
-    files.write(f"{home.root}/agents/{key}/waiter.json", store.pack(record), durable=False)
+    record: Waiter = {
+        "v": 1, "id": "w1", "pid": os.getpid(), "token": None, "session_id": agent["sessions"][0], "harness_pid": 0,
+        "since": 0.0,
+    }  # fmt: skip
+    files.write(home.box(agent).folder + "/waiter.json", store.pack(record), durable=False)
+    end = os.open(path, os.O_RDWR | os.O_NONBLOCK)
+    yield
+    os.close(end)
 
 
 def test_a_rename_keeps_mail_and_sessions_and_frees_the_old_name(home: FakeHome) -> None:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import select
 import sys
 from typing import TYPE_CHECKING
 
@@ -58,7 +59,7 @@ def _watch() -> None:
     live = sys.stdout.isatty()
     before: dict[str, str] = {}
     drawn: Agents | None = None
-    while True:
+    while not _nobody_reads():
         now = known.agents(base.root())
         if live and now != drawn:
             click.echo(_HOME + views.view(now))
@@ -67,6 +68,13 @@ def _watch() -> None:
                 _tell_change(before, agent, clock.rfc3339(clock.now()))
         drawn = now
         clock.sleep(_ROUND)
+
+
+def _nobody_reads() -> bool:
+    """Whether the pipe's other end is closed: without a change there is no write that would tell."""
+    ends = select.poll()
+    ends.register(sys.stdout.fileno(), 0)
+    return bool(ends.poll(0))
 
 
 def _tell_change(before: dict[str, str], agent: AgentView, moment: str | None) -> None:

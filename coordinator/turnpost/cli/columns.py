@@ -48,12 +48,13 @@ def table(rows: Sequence[Sequence[str]], limits: Sequence[int]) -> str:
 
 
 def paragraph(words: str, indent: str = "") -> str:
-    """One paragraph, wrapped; a long word stays whole, so that an id can be copied."""
+    """One paragraph, wrapped. A word is broken only when it is longer than a line, so that an id can be copied."""
+    room = WIDTH - 1 - width(indent)
     lines: list[str] = []
     line = ""
-    for word in text.visible(words).split():
+    for word in (part for long in text.visible(words).split() for part in _broken(long, room)):
         longer = f"{line} {word}" if line else word
-        if line and width(indent + longer) >= WIDTH:
+        if line and width(longer) > room:
             lines.append(indent + line)
             longer = word
         line = longer
@@ -63,6 +64,17 @@ def paragraph(words: str, indent: str = "") -> str:
 def literal(words: str, indent: str = "  ") -> str:
     """A text as it is, safe for a terminal, every line indented."""
     return textwrap.indent(text.visible(words), indent)
+
+
+def _broken(word: str, room: int) -> list[str]:
+    if width(word) <= room:
+        return [word]
+    parts = [""]
+    for c in word:
+        if width(parts[-1]) + _width(c) > room:
+            parts.append("")
+        parts[-1] += c
+    return parts
 
 
 def _width(c: str) -> int:

@@ -74,10 +74,10 @@ def _(result: results.Waited) -> str:
     if result.done and result.for_ in ("reply", "message") and result.message:
         return view(result.message)
     head = f"{result.target}: {result.state}" if result.done else render.missed(result)
-    receipts = result.message.receipts if result.message else {}
-    return "\n".join(
-        [columns.paragraph(head), *(_receipt(name, receipt) for name, receipt in receipts.items())]
-    )
+    lines = [columns.paragraph(head)]
+    if result.message:
+        lines += [_receipt(name, receipt) for name, receipt in result.message.receipts.items()]
+    return "\n".join(lines)
 
 
 @view.register

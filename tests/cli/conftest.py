@@ -1,0 +1,81 @@
+"""The command line in this process (`run`), and as a process of its own (`start`)."""
+
+from __future__ import annotations
+
+import json
+import os
+import subprocess
+import sys
+from collections.abc import Callable, Iterator
+from pathlib import Path
+from typing import Any, NamedTuple
+
+import pytest
+from click.testing import CliRunner
+
+from tests.actions.fakes import PERSON, FakeHome
+from turnpost.actions import courier
+from turnpost.cli import main
+from turnpost.core import sender
+from turnpost.core.sender import Speaker
+
+
+class Outcome(NamedTuple):
+    """How a command ended."""
+
+    code: int
+    out: str
+    err: str
+
+    @property
+    def json(self) -> Any:
+        """The one document on stdout."""
+        return json.loads(self.out)
+
+
+Run = Callable[..., Outcome]
+
+
+@pytest.fixture
+def home(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Iterator[FakeHome]:
+    made = FakeHome(tmp_path)
+    monkeypatch.setenv("TURNPOST_HOME", made.root)
+    monkeypatch.setenv("CLAUDE_CONFIG_DIR", str(tmp_path / "claude-config"))
+    monkeypatch.setenv("TURNPOST_CLAUDE", str(tmp_path / "no-claude"))
+    monkeypatch.setattr(courier, "ensure", lambda _root: ())
+    monkeypatch.chdir(tmp_path)
+    yield made
+    made.close()
+
+
+@pytest.fixture
+def speaks(monkeypatch: pytest.MonkeyPatch) -> Callable[[Speaker], None]:
+    """Who the process tree says the caller is."""
+
+    def set_speaker(speaker: Speaker) -> None:
+        monkeypatch.setattr(sender, "who", lambda _root, _pid=None: speaker)
+
+    return set_speaker
+
+
+@pytest.fixture
+def run(home: FakeHome, speaks: Callable[[Speaker], None]) -> Run:
+    """Run a command as the person; `input` is stdin."""
+    speaks(PERSON)
+
+    def invoke(*words: str, input: bytes | None = None) -> Outcome:
+        done = CliRunner().invoke(main, list(words), input=input, prog_name="turnpost")
+        if done.exception and not isinstance(done.exception, SystemExit):
+            raise done.exception
+        return Outcome(done.exit_code, done.stdout, done.stderr)
+
+    return invoke
+
+
+def start(home: FakeHome, *words: str, environment: dict[str, str] | None = None) -> Outcome:
+    """Run a command as a process of its own."""
+    done = subprocess.run(
+        [sys.executable, "-m", "turnpost", *words], capture_output=True,
+        env={**os.environ, "TURNPOST_HOME": home.root, **(environment or {})}, timeout=60,
+    )  # fmt: skip
+    return Outcome(done.returncode, done.stdout.decode(), done.stderr.decode())
