@@ -31,7 +31,8 @@ def agents(root: str) -> str:
 
 
 def agent(root: str, key: str) -> str:
-    return f"{root}/agents/{key}"
+    owner, tilde, sub = key.partition("~")
+    return f"{root}/agents/{owner}/subagents/{sub}" if tilde else f"{root}/agents/{owner}"
 
 
 def session(root: str, session_id: str) -> str:

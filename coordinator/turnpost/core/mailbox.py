@@ -55,7 +55,8 @@ class Mailbox:
         if any(entry_id(name) == message["id"] for name in here) or files.exists(self._final(message["id"])):
             return
         sequence = 1 + max((int(name[:10]) for name in here), default=0)
-        name = f"{sequence:010d}-{message['id']}" + ("-u" if message["urgent"] else "")
+        flags = ("u" if message["urgent"] else "") + ("q" if message.get("quiet") else "")
+        name = f"{sequence:010d}-{message['id']}" + (f"-{flags}" if flags else "")
         receipt = _fresh(message["id"], now)
         receipt["digest"] = digest
         files.write(f"{self.queue}/{name}", store.pack(receipt))
@@ -160,8 +161,8 @@ class Mailbox:
         return found
 
     def pressing(self, state: State) -> bool:
-        """Whether somebody must act: something waits, or something entered and nobody answers it."""
-        return bool(self.waiting()) or bool(self.in_flight() and self.unanswered(state))
+        """Whether somebody must act: something waits that is not quiet, or something entered and nobody answers it."""
+        return not all(is_quiet(name) for name in self.waiting()) or bool(self.in_flight() and self.unanswered(state))
 
     def remind(self, names: list[str]) -> None:
         """Count a reminder of entries that nobody answered."""
@@ -275,7 +276,12 @@ def entry_id(name: str) -> str:
 
 def is_urgent(name: str) -> bool:
     """Whether an entry's message may enter in the middle of a turn."""
-    return name.endswith("-u")
+    return "u" in name[ENTRY_NAME:]
+
+
+def is_quiet(name: str) -> bool:
+    """Whether an entry's message wakes nobody who has stopped."""
+    return "q" in name[ENTRY_NAME:]
 
 
 def message_folder(root: str, message_id: str) -> str:

@@ -48,14 +48,20 @@ def compose(
     reply_to: str | None = None,
     refs: Sequence[str] = (),
     options: Sequence[str] = (),
+    replied: Message | None = None,
+    quiet: bool = False,
+    redacted: int = 0,
 ) -> Message:
-    """A new message. The body has passed `check_body`."""
+    """A new message; `replied` is the one it answers. The body has passed `check_body`."""
     now = clock.now()
+    identifier = ids.new("msg", now)
     names = sorted({sender["name"], *(party["name"] for party in to)})
     return {
-        "v": 1, "id": ids.new("msg", now), "sender": sender, "to": list(to), "kind": kind,
+        "v": 1, "id": identifier, "sender": sender, "to": list(to), "kind": kind,
         "thread": thread or "+".join(names), "body": body, "urgent": urgent, "sent": now, "reply_to": reply_to,
-        "refs": list(refs), "options": list(options),
+        "refs": list(refs), "options": list(options), "quiet": quiet, "redacted": redacted,
+        "origin": replied.get("origin", replied["id"]) if replied else identifier,
+        "hops": replied.get("hops", 0) + 1 if replied else 0,
     }  # fmt: skip
 
 

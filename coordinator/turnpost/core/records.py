@@ -12,14 +12,22 @@ if TYPE_CHECKING:
     Progress = Literal["queued", "claimed", "delivered", "read", "cancelled", "undeliverable"]
 
     class Party(TypedDict):
-        """Who sends or receives: the person, an agent, or turnpost itself."""
+        """Who sends or receives: the person, an agent, one of its subagents (`sub`), or turnpost itself.
+
+        `key` is the mailbox: an agent's key, and for a subagent `KEY~SUB`.
+        """
 
         kind: Literal["person", "agent", "system"]
         name: str
         key: str
+        sub: NotRequired[str]
 
     class Message(TypedDict):
-        """What was sent. Written once, never changed."""
+        """What was sent. Written once, never changed.
+
+        `origin` is the id of the message that began the exchange and `hops` how many replies lie between. A `quiet` one
+        does not resume a stopped agent. `redacted` counts the secrets taken out of the body.
+        """
 
         v: int
         id: str
@@ -33,6 +41,10 @@ if TYPE_CHECKING:
         reply_to: str | None
         refs: list[str]
         options: list[str]
+        origin: NotRequired[str]
+        hops: NotRequired[int]
+        quiet: NotRequired[bool]
+        redacted: NotRequired[int]
 
     class Receipt(TypedDict):
         """How far one message has come with one recipient. Where the file lies is the truth, this is the detail."""
