@@ -12,7 +12,7 @@ from turnpost.core import home
 def has_work(root: str, key: str) -> bool:
     """Whether an urgent message waits, or a permission prompt was answered."""
     folder = home.agent(root, key)
-    if any(name.endswith("-u") for name in os.listdir(folder + "/queue")):
+    if any("u" in name[41:] for name in os.listdir(folder + "/queue")):
         return True
     return os.access(folder + "/blocked", os.F_OK)
 
