@@ -18,18 +18,13 @@ from typing import Any
 
 from pydantic import BaseModel, ConfigDict, Field, TypeAdapter, ValidationError
 
+from turnpost.core.environment import clean_environment
 from turnpost.core.errors import HarnessError
 
 MINIMUM = (2, 1, 319)
 """The oldest Claude Code the product was tested with."""
 _BACKGROUNDED = re.compile(r"backgrounded\W+([0-9a-f]{8})", re.IGNORECASE)
 _COPY = re.compile(r"started a copy as ([0-9a-f-]{8,36})", re.IGNORECASE)
-_INHERITED = (
-    "CLAUDECODE", "CLAUDE_PID", "CLAUDE_JOB_DIR", "CLAUDE_PROJECT_DIR", "CLAUDE_ENV_FILE", "CLAUDE_CODE_ENTRYPOINT",
-    "CLAUDE_CODE_SESSION_ID", "CLAUDE_CODE_SESSION_ATTENDED", "CLAUDE_CODE_CHILD_SESSION", "CLAUDE_CODE_SSE_PORT",
-    "TURNPOST_AGENT",
-)  # fmt: skip
-_INHERITED_PREFIXES = ("CLAUDE_CODE_MESSAGING_", "CLAUDE_CODE_BG_", "CLAUDE_CODE_REMOTE_")
 
 
 class Session(BaseModel):
@@ -153,15 +148,6 @@ class Claude:
                 code=done.returncode, stderr=done.stderr[-2000:],
             )  # fmt: skip
         return done
-
-
-def clean_environment(environment: Mapping[str, str]) -> dict[str, str]:
-    """The environment without what marks its owner as a child of a Claude session."""
-    return {
-        name: value
-        for name, value in environment.items()
-        if name not in _INHERITED and not name.startswith(_INHERITED_PREFIXES)
-    }
 
 
 def _line(text: str) -> str:

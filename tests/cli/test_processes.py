@@ -4,8 +4,10 @@ from __future__ import annotations
 
 import json
 import os
+import signal
 import subprocess
 import sys
+import time
 from pathlib import Path
 
 import pytest
@@ -138,9 +140,6 @@ def test_stdin_and_stdout_work_under_an_ascii_locale(home: FakeHome) -> None:
 
 
 def test_interrupting_a_wait_is_130_and_leaves_one_line(home: FakeHome) -> None:
-    import signal
-    import time
-
     home.agent("alpha", "working")
     process = subprocess.Popen(
         [sys.executable, "-m", "turnpost", "wait", "alpha", "--timeout", "30"], stdout=subprocess.PIPE,
@@ -176,8 +175,10 @@ def test_the_persons_message_starts_a_coordinator_that_outlives_the_command(home
     try:
         done = start(home, "send", "alpha", "hello", "--json")
         assert done.json["warnings"] == []
-        started = start(home, "coordinator", "start", "--json").json
-        assert started["running"]
+        # The one that `send` began, and not a second one: that would come up after the stop below.
+        until = time.monotonic() + 20
+        while not (started := start(home, "coordinator", "status", "--json").json)["running"]:
+            assert time.monotonic() < until
         assert started["since"].endswith("Z")
         assert procs.parent(started["pid"]) != os.getpid()
         assert start(home, "coordinator", "start", "--json").json == started

@@ -91,6 +91,7 @@ class FakeSession:
     def __post_init__(self) -> None:
         self.project = self.folder / "project"
         self.project.mkdir(parents=True, exist_ok=True)
+        self.transcript.touch()
         self._block = hooks_block(python(), self.hooks)
         self._process = subprocess.Popen(["sleep", "3600"])
         self.pid = self._process.pid
@@ -104,7 +105,7 @@ class FakeSession:
             self.session_id = session_id
             if source in ("resume", "fork") and before.exists() and before != self.transcript:
                 self.transcript.write_bytes(before.read_bytes())
-        self.transcript.touch()
+            self.transcript.touch()
         return self.hook("SessionStart", source=source)
 
     def prompt(self, text: str = "go on") -> Ran:

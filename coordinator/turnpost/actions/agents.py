@@ -33,7 +33,7 @@ def view(root: str, agent: Agent) -> AgentView:
         session_id=state["session_id"] if state else None,
         sessions=tuple(agent["sessions"]),
         parent=people.name_of(root, agent["parent"]),
-        mission=agent["mission"],
+        mission=agent.get("mission"),
         pid=state["pid"] if state and runs else None,
         cwd=(state["cwd"] if state else "") or agent["cwd"],
         since=clock.rfc3339(state["since"]) if state else None,

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import os
 
-from turnpost.core import clock, files, mailbox, procs, registry, store, text
+from turnpost.core import bell, clock, files, mailbox, procs, registry, store, text
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
@@ -46,7 +46,11 @@ class Start:
 
 
 def attach(root: str, start: Start) -> Agent:
-    """Find or make the agent of a starting session, relink it, and record its state."""
+    """Find or make the agent of a starting session, relink it, and record its state.
+
+    A person who resumes one conversation in the terminal of another has left that other one: its agent is stopped then,
+    or its mail would enter a conversation that is not its own.
+    """
     registry.prepare(root)
     with files.Lock(root + "/registry.lock", 5.0):
         agent = _known(root, start) or _register(root, start)
@@ -59,8 +63,11 @@ def attach(root: str, start: Start) -> Agent:
             if kind == "copied" and state is not None and state["session_id"] not in agent["retire"]:
                 agent["retire"] = [*agent["retire"], state["session_id"]]
                 registry.save_agent(root, agent)
+            left = registry.key_of_process(root, start.pid) if start.pid else None
             registry.link(root, agent, start.session_id, start.pid)
             store.save_state(root, agent["key"], first_state(state, start))
+        if left is not None and left != agent["key"]:
+            _leave(root, left, start.pid)
     return agent
 
 
@@ -104,12 +111,38 @@ def _known(root: str, start: Start) -> Agent | None:
     for key in (
         registry.key_of_session(root, start.session_id),
         registry.key_of_process(root, start.pid) if start.pid else None,
+        registry.key_of_session(root, _forked_from(start.pid)) if start.source == "fork" else None,
         start.env_key or None,
     ):
         # One that cannot be read stops us: a new agent in its place would take the session away from its mail.
         if key and (agent := registry.known_agent(root, key)):
             return agent
     return None
+
+
+def _forked_from(pid: int) -> str:
+    """The session that `claude --resume ID --fork-session` copies, empty when its command line names none.
+
+    The transcript tells it too, but only with the first turn, and until then the mail of the parent's name would go to
+    a conversation that the person has left.
+    """
+    words = procs.command(pid) if pid else []
+    for option, value in zip(words, [*words[1:], ""], strict=True):
+        if option in ("--resume", "-r"):
+            return value
+        if option.startswith("--resume="):
+            return option.removeprefix("--resume=")
+    return ""
+
+
+def _leave(root: str, key: str, pid: int) -> None:
+    """Record that an agent's session no longer runs in this process."""
+    with mailbox.Mailbox(root, key).lock(5.0):
+        state = store.load_state(root, key)
+        if state is None or state["pid"] != pid or state["doing"] == "stopped":
+            return
+        store.save_state(root, key, store.change_state(state, "stopped"))
+    bell.announce(root, key)
 
 
 def _register(root: str, start: Start) -> Agent:

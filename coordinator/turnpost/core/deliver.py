@@ -90,6 +90,9 @@ def at_stop(root: str, key: str, payload: Payload) -> Answer | None:
         if state is None:
             return None
         state["stops"] += 1
+        # Before the claim: where nothing can be written, nothing may be taken; and killed after it, the hook leaves an
+        # idle session to the waiter.
+        store.save_state(root, key, _record(root, key, state, payload, "idle"))
         blocks: list[str] = []
         whole = False
         if rules.stop_may_block(state["stops"], _cap()):
@@ -97,7 +100,8 @@ def at_stop(root: str, key: str, payload: Payload) -> Answer | None:
             if not blocks:
                 blocks = _take(root, key, "stop-block", payload, state, whole=True)
                 whole = bool(blocks)
-        store.save_state(root, key, _record(root, key, state, payload, "working" if blocks else "idle"))
+        if blocks:
+            store.save_state(root, key, store.change_state(state, "working"))
         left = bool(files.names(home.agent(root, key) + "/queue"))
     if left and not blocks:
         _ring(root, key)

@@ -102,7 +102,7 @@ def key_of_name(root: str, name: str) -> str | None:
     """The key behind a name, None when nobody has it."""
     if text.name_fault(name) and name != PERSON:
         return None
-    return _word(home.name(root, text.name_key(name)))
+    return _key(home.name(root, text.name_key(name)))
 
 
 def find(root: str, name: str) -> Agent:
@@ -134,7 +134,7 @@ def everyone(root: str) -> list[Agent]:
 
 def key_of_session(root: str, session_id: str) -> str | None:
     """The agent a session belongs to, also one it has since left."""
-    return _word(home.session(root, session_id)) if home.is_session_id(session_id) else None
+    return _key(home.session(root, session_id)) if home.is_session_id(session_id) else None
 
 
 def key_of_process(root: str, pid: int) -> str | None:
@@ -193,6 +193,12 @@ def _record(name: str, kind: Kind, cwd: str, project: str, background: bool) -> 
         "cwd": cwd, "root": project, "sessions": [], "parent": None, "mission": None, "instructions": None,
         "background": background, "retire": [],
     }  # fmt: skip
+
+
+def _key(path: str) -> str | None:
+    """A key as it stands in a file; None for what is none, so that damage leads to no other folder."""
+    word = _word(path)
+    return word if word is not None and (word == PERSON or ids.is_id(word, "ag")) else None
 
 
 def _word(path: str) -> str | None:

@@ -126,6 +126,8 @@ def _try(box: Mailbox, waiter: Waiter, by_stop: bool, transcript: str) -> str:
             state = store.load_state(box.root, box.key)
             if state is None or state["session_id"] != waiter["session_id"]:
                 return ""
+            if waiter["harness_pid"] and state["pid"] != waiter["harness_pid"]:
+                return ""  # this process has gone on to another conversation
             now = clock.now()
             if not rules.waiter_takes(
                 state, armed_by_stop=by_stop, armed_at=waiter["since"], held=box.held(), now=now

@@ -9,10 +9,13 @@ import sys
 from dataclasses import dataclass
 
 from turnpost.core import clock, files, home, procs, registry, store
+from turnpost.core.environment import clean_environment
 from turnpost.core.errors import Refused, TimedOut
 
 START_SECONDS = 10.0
 STOP_SECONDS = 10.0
+SPAWNED = "TURNPOST_SPAWNED_AT"
+"""Environment variable of a coordinator that a command started: when, in seconds since the epoch."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -56,6 +59,10 @@ def start(root: str) -> Status:
 
 def stop(root: str) -> Status:
     """End the coordinator and wait until it is gone. Raises TimedOut; what it was doing goes on at the next start."""
+    # One that was spawned before this moment and has not come so far as to take the lock must not outlive the stop.
+    if not files.exists(root):
+        return Status(False)
+    files.write(_stopped(root), store.pack({"v": 1, "at": clock.now()}), durable=False)
     now = status(root)
     if now.pid is None:
         return Status(False)
@@ -86,6 +93,8 @@ def run(root: str) -> None:
             f"a coordinator already runs for {root}; `turnpost coordinator status` shows it", rule="running"
         ) from None
     try:
+        if _called_off(root):
+            return
         coordinator = Coordinator(root)
         for number in (signal.SIGTERM, signal.SIGINT):
             signal.signal(number, lambda *_: coordinator.stop())
@@ -104,15 +113,23 @@ def log_path(root: str) -> str:
     return home.log(root)
 
 
+def _called_off(root: str) -> bool:
+    spawned = os.environ.get(SPAWNED)
+    stopped = store.load(_stopped(root), ("at",))
+    return spawned is not None and stopped is not None and float(spawned) < stopped["at"]
+
+
+def _stopped(root: str) -> str:
+    return root + "/coordinator-stopped.json"
+
+
 def _record(root: str) -> str:
     return root + "/coordinator.json"
 
 
 def _spawn(root: str) -> None:
     """Start a coordinator of its own session and folder, so that neither a terminal's end nor an agent's takes it along."""
-    from turnpost.harness import clean_environment
-
-    environment = {**clean_environment(os.environ), "TURNPOST_HOME": root}
+    environment = {**clean_environment(os.environ), "TURNPOST_HOME": root, SPAWNED: repr(clock.now())}
     subprocess.Popen(
         [sys.executable, "-m", "turnpost", "coordinator", "run"],
         cwd="/", env=environment, start_new_session=True,

@@ -13,7 +13,7 @@ from typing import TYPE_CHECKING
 from filelock import FileLock, Timeout
 
 from turnpost.config import Config
-from turnpost.core import clock, files, fork, home, procs, registry, render, rules, store
+from turnpost.core import bell, clock, files, fork, home, procs, registry, render, rules, store
 from turnpost.core.errors import HarnessError, LockBusy
 from turnpost.core.mailbox import Mailbox
 from turnpost.harness import Claude
@@ -99,14 +99,14 @@ class Resumer:
         self._log.write("resume", agent=key, session=state["session_id"], cwd=folder, copy=started.copy)
         end = clock.monotonic() + self._config.resume_confirm_seconds
         if started.copy:
-            self._adopt(key, started.copy, end)
+            self._adopt(key, started.copy, state["session_id"], end)
         if wait_until(lambda: self._lives(key, begun), end):
             return ""
         # It may run without our hooks, or hang: left alone, the next try would make a copy of it.
         claude.stop(started.short_id)
         return f"no sign of life within {self._config.resume_confirm_seconds:g} s from {folder}; Claude Code said: {started.output[:200]}"
 
-    def _adopt(self, key: str, short_id: str, end: float) -> None:
+    def _adopt(self, key: str, short_id: str, original: str, end: float) -> None:
         """Relink to the copy that Claude Code made after all; the other session is retired."""
         found: list[str] = []
 
@@ -118,6 +118,21 @@ class Resumer:
             copy = registry.key_of_session(self._root, found[0])
             adopted = copy is not None and copy != key and fork.adopt(self._root, key, copy)
             self._log.write("relink", agent=key, session=found[0], adopted=adopted)
+            if adopted:
+                self._retire(key, original)
+
+    def _retire(self, key: str, original: str) -> None:
+        """End the session that was copied, also when our hooks have seen its end.
+
+        Claude Code made the copy because it takes the original for running: one that runs without our hooks, or a resume
+        by hand that died and that its service may yet bring back.
+        """
+        with files.Lock(self._root + "/registry.lock", 5.0):
+            agent = registry.load_agent(self._root, key)
+            if agent is not None and original not in agent["retire"]:
+                agent["retire"] = [*agent["retire"], original]
+                registry.save_agent(self._root, agent)
+        bell.announce(self._root, key)
 
     def _lives(self, key: str, begun: float) -> bool:
         state = store.load_state(self._root, key)
