@@ -21,7 +21,7 @@ from turnpost.cli import main
 from turnpost.cli.app import COMMANDS
 from turnpost.core import registry, rules, text
 from turnpost.core.errors import TurnpostError
-from turnpost.install import SettingsRefused
+from turnpost.install import Action, SettingsRefused
 
 ROOT = Path(__file__).parents[2]
 DOCS = ROOT / "docs"
