@@ -21,6 +21,7 @@ from turnpost.cli import main
 from turnpost.cli.app import COMMANDS
 from turnpost.core import registry, rules, text
 from turnpost.core.errors import TurnpostError
+from turnpost.demo import results as demo
 from turnpost.install import Action, SettingsRefused
 
 ROOT = Path(__file__).parents[2]
@@ -309,7 +310,8 @@ DOCUMENTS = {
     "sent": results.Sent, "recipient": results.Recipient, "message": results.MessageView, "receipt": results.ReceiptView,
     "cancelled": results.Cancelled, "agent": results.AgentView, "waited": results.Waited, "launched": results.Launched,
     "renamed": results.Renamed, "held": results.Held, "woken": results.Woken, "inbox": results.Inbox,
-    "installed": results.Installed, "coordinator": results.CoordinatorView, "completion": results.Completion,
+    "installed": results.Installed, "coordinator": results.CoordinatorView, "completion": results.Completion, "demo": demo.Shown,
+    "delivery": demo.Delivery, "failure": demo.Failure,
 }  # fmt: skip
 
 
