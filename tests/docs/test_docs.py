@@ -22,6 +22,7 @@ from turnpost.cli.app import COMMANDS
 from turnpost.core import registry, rules, text
 from turnpost.core.errors import TurnpostError
 from turnpost.demo import results as demo
+from turnpost.doctor import results as doctor
 from turnpost.install import Action, SettingsRefused
 
 ROOT = Path(__file__).parents[2]
@@ -306,12 +307,24 @@ def test_every_hook_is_documented() -> None:
     assert {script for _, script in told} == {path.name for path in (ROOT / "hooks").glob("*.py")}
 
 
+def test_every_finding_of_the_doctor_is_documented() -> None:
+    known: set[str] = set()
+    for path in (PACKAGE / "doctor").glob("*.py"):
+        code = path.read_text()
+        named = re.search(r'^NAME = "(.*)"', code, re.MULTILINE)
+        known |= set(re.findall(r'\b(?:ok|warn|fail)\(\s*"([a-z ]+)",\s', code)) | (
+            {named[1]} if named else set()
+        )
+    page = (DOCS / "troubleshooting.md").read_text()
+    assert {word for row in rows(section("Doctor", page)) for word in words(row[0])} == known
+
+
 DOCUMENTS = {
     "sent": results.Sent, "recipient": results.Recipient, "message": results.MessageView, "receipt": results.ReceiptView,
     "cancelled": results.Cancelled, "agent": results.AgentView, "waited": results.Waited, "launched": results.Launched,
     "renamed": results.Renamed, "held": results.Held, "woken": results.Woken, "inbox": results.Inbox,
     "installed": results.Installed, "coordinator": results.CoordinatorView, "completion": results.Completion, "demo": demo.Shown,
-    "delivery": demo.Delivery, "failure": demo.Failure,
+    "delivery": demo.Delivery, "diagnosis": doctor.Diagnosis, "check": doctor.Check, "failure": demo.Failure,
 }  # fmt: skip
 
 
