@@ -96,6 +96,26 @@ class Agents(NamedTuple):
     agents: tuple[AgentView, ...]
 
 
+class Peer(NamedTuple):
+    """One agent as another one sees it."""
+
+    name: str
+    state: str
+    waiting: int
+    parent: str | None = None
+    mission: str | None = None
+    held: bool = False
+
+
+class Roster(NamedTuple):
+    """Who `you` are, and the other agents."""
+
+    you: str
+    parent: str | None
+    mission: str | None
+    agents: tuple[Peer, ...]
+
+
 class Waited(NamedTuple):
     """What a wait has seen: it is `done`, or this is how things stand. `over` says why it can never be done."""
 
@@ -138,6 +158,13 @@ class Held(NamedTuple):
     warnings: tuple[str, ...] = ()
 
 
+class TakenBack(NamedTuple):
+    """What the tool `cancel` did: it took back a message, or stopped a child."""
+
+    cancelled: Cancelled | None = None
+    stopped: Held | None = None
+
+
 class Woken(NamedTuple):
     """An agent or a foreign session that was woken. `forked`: a foreign one goes on as a copy with its own id."""
 
@@ -155,8 +182,17 @@ class Inbox(NamedTuple):
     messages: tuple[MessageView, ...]
 
 
+class InstalledFile(NamedTuple):
+    """What was done to one file."""
+
+    path: str
+    action: str
+    changed: bool
+    diff: str
+
+
 class Installed(NamedTuple):
-    """What was done to a settings file, or would be with `dry_run`."""
+    """What was done to a settings file and to the file that names the tool server, or would be with `dry_run`."""
 
     path: str
     scope: str
@@ -164,6 +200,7 @@ class Installed(NamedTuple):
     changed: bool
     dry_run: bool
     diff: str
+    files: tuple[InstalledFile, ...] = ()
 
 
 class CoordinatorView(NamedTuple):

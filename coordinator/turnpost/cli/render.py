@@ -3,11 +3,10 @@
 from __future__ import annotations
 
 import json
-from collections.abc import Iterable, Mapping
-from typing import Any, cast
 
 import click
 
+from turnpost.actions import documents
 from turnpost.actions.results import Agents, Waited
 from turnpost.core.errors import TimedOut
 
@@ -34,12 +33,12 @@ def exit_code(result: object) -> int:
 def data(result: object) -> object:
     """A result as JSON values. The list of agents is a list; an unfinished wait carries its error beside its state."""
     if isinstance(result, Agents):
-        return [_plain(agent) for agent in result.agents]
+        return [documents.plain(agent) for agent in result.agents]
     if isinstance(result, Waited) and not result.done:
         rule = "ended" if result.over else TimedOut.default_rule
         error = {"rule": rule, "message": missed(result), "seconds": result.waited}
-        return {**_plain(result), "error": error}
-    return _plain(result)
+        return {**documents.plain(result), "error": error}
+    return documents.plain(result)
 
 
 def missed(result: Waited) -> str:
@@ -59,15 +58,3 @@ def missed(result: Waited) -> str:
 def write_json(document: object) -> None:
     """Print one document. ASCII, so that nothing in it can drive a terminal."""
     click.echo(json.dumps(document, indent=2, default=str).replace("\x7f", "\\u007f"))
-
-
-def _plain(value: object) -> Any:
-    names: tuple[str, ...] | None = getattr(value, "_fields", None)
-    if names is not None:
-        return {name.rstrip("_"): _plain(getattr(value, name)) for name in names}
-    if isinstance(value, Mapping):
-        items = cast("Mapping[object, object]", value)
-        return {str(name): _plain(item) for name, item in items.items()}
-    if isinstance(value, (list, tuple)):
-        return [_plain(item) for item in cast("Iterable[object]", value)]
-    return value

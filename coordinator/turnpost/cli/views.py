@@ -113,9 +113,11 @@ def _(result: results.Inbox) -> str:
 
 @view.register
 def _(result: results.Installed) -> str:
-    would = "would be " if result.dry_run and result.changed else ""
-    line = f"{would}{result.action}: {text.visible(result.path)} ({result.scope})"
-    return f"{text.visible(result.diff)}{line}"
+    lines = [
+        f"{'would be ' if result.dry_run and file.changed else ''}{file.action}: {text.visible(file.path)} ({result.scope})"
+        for file in result.files
+    ]
+    return text.visible(result.diff) + "\n".join(lines)
 
 
 @view.register
