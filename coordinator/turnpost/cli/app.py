@@ -31,6 +31,7 @@ COMMANDS = {
     "release": "holding:release",
     "wake": "holding:wake",
     "coordinator": "coordinator:coordinator",
+    "doctor": "doctor:doctor",
     "demo": "demo:demo",
     "completion": "completions:completion",
 }
