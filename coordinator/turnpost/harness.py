@@ -88,11 +88,18 @@ class Claude:
         """Resume a session in the background, without flags: they would make a copy."""
         return self._background(["--bg", "--resume", session_id], nudge, cwd)
 
-    def fork(self, session_id: str, nudge: str, *, cwd: str, settings: Mapping[str, Any]) -> Started:
+    def fork(
+        self,
+        session_id: str,
+        nudge: str,
+        *,
+        cwd: str,
+        settings: Mapping[str, Any],
+        options: Sequence[str] = (),
+    ) -> Started:
         """Resume with settings of ours, which makes a copy of the session that carries our hooks."""
-        return self._background(
-            ["--bg", "--resume", session_id, "--settings", json.dumps(settings)], nudge, cwd
-        )
+        words = ["--bg", "--resume", session_id, "--settings", json.dumps(settings), *options]
+        return self._background(words, nudge, cwd)
 
     def stop(self, session_id: str) -> None:
         """Stop a background session; one that has ended already is fine."""

@@ -130,7 +130,10 @@ def _settings(root: str, key: str, folder: str, worktree: bool) -> dict[str, Any
 
 
 def _options(name: str, instructions: str | None, worktree: bool, extra: Sequence[str]) -> list[str]:
-    words = ["--append-system-prompt", instructions] if instructions else []
+    from turnpost import install
+
+    words = install.tools_for_launch()
+    words += ["--append-system-prompt", instructions] if instructions else []
     return [*words, *(["--worktree", name] if worktree else []), *extra]
 
 

@@ -32,6 +32,7 @@ COMMANDS = {
     "wake": "holding:wake",
     "coordinator": "coordinator:coordinator",
     "mcp": "mcp:mcp",
+    "doctor": "doctor:doctor",
     "demo": "demo:demo",
     "completion": "completions:completion",
 }

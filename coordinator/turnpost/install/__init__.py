@@ -24,5 +24,6 @@ __all__ = [
     "installed_hooks",
     "settings_for_launch",
     "settings_problems",
+    "tools_for_launch",
     "uninstall",
 ]

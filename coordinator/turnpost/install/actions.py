@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import json
 import os
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass
@@ -140,6 +141,12 @@ def uninstall(scope: Scope, project_dir: Path, *, dry_run: bool = False) -> Inst
 def settings_for_launch(python: Path | None = None) -> dict[str, Any]:
     """``{"hooks": …}`` for the ``--settings`` of a launched agent. Raises SettingsRefused for a bad interpreter."""
     return {"hooks": _block(python)}
+
+
+def tools_for_launch() -> list[str]:
+    """The options that give a launched agent the tools, allowed. Claude Code keeps them for a resume."""
+    # With `=`: an option that takes several words would swallow what follows.
+    return [f"--mcp-config={json.dumps(servers.config())}", f"--allowedTools={','.join(servers.TOOLS)}"]
 
 
 def _block(python: Path | None) -> dict[str, Any]:

@@ -36,7 +36,7 @@ def wake(root: str, session_id: str, body: str) -> Forked:
     Raises NotFound for a session that Claude Code does not list, and HarnessError when the copy does not come up; then
     its name is free again and nothing waits.
     """
-    from turnpost.install import settings_for_launch
+    from turnpost.install import settings_for_launch, tools_for_launch
 
     claude = Claude.find()
     session = _listed(claude, session_id)
@@ -49,7 +49,7 @@ def wake(root: str, session_id: str, body: str) -> Forked:
     outbox.send(root, message, [agent])
     started = None
     try:
-        started = claude.fork(full, render.NUDGE, cwd=folder, settings=settings)
+        started = claude.fork(full, render.NUDGE, cwd=folder, settings=settings, options=tools_for_launch())
         if not wait_until(lambda: _lives(root, agent["key"]), clock.monotonic() + CONFIRM_SECONDS):
             raise HarnessError(
                 f"the copy of {full} showed no sign of life within {CONFIRM_SECONDS:g} s: {started.output[:200]}"
