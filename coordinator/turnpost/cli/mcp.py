@@ -5,7 +5,7 @@ from __future__ import annotations
 from turnpost.cli import base
 
 
-@base.command(example="claude mcp add turnpost -- turnpost mcp")
+@base.command(example="turnpost mcp")
 def mcp() -> None:
     """Be a tool server for one agent, on stdin and stdout.
 

@@ -6,6 +6,7 @@ from turnpost.install.actions import (
     InstallResult,
     install,
     settings_for_launch,
+    tools_for_launch,
     uninstall,
 )
 from turnpost.install.errors import SettingsRefused

@@ -14,7 +14,7 @@ from contextlib import contextmanager
 from pathlib import Path
 from typing import Any
 
-from turnpost.core import clock
+from turnpost.core import clock, files
 from turnpost.install.edits import Edit, Entry, Words
 from turnpost.install.errors import SettingsRefused
 from turnpost.install.json_text import is_list, is_object
@@ -74,6 +74,7 @@ def claude_lock(path: Path) -> Generator[None]:
         yield
         return
     lock = f"{os.path.realpath(path)}.lock"
+    files.mkdir(os.path.dirname(lock))
     _take(lock)
     try:
         yield
