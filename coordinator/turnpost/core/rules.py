@@ -106,8 +106,8 @@ def settle(
         return "requeue"
     if now < claim["until"] or (seen.enqueued and alive):
         return "keep"
-    # A rewake into a turn, or behind a permission prompt, is held by the harness until the next request.
-    waits = receipt["boundary"] in ("rewake", "next-request") and state is not None
+    # A rewake or a prompt into a turn, or behind a permission prompt, is held by the harness until the next request.
+    waits = receipt["boundary"] in ("rewake", "next-request", "prompt") and state is not None
     return (
         "keep"
         if waits and current and state is not None and state["doing"] in ("working", "blocked")
