@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import io
+import threading
 from pathlib import Path
 
 import pytest
@@ -91,20 +92,21 @@ def test_a_failed_expectation_is_told_and_kept(tmp_path: Path) -> None:
 
 
 def test_a_demo_that_is_ended_starts_no_more_commands(tmp_path: Path) -> None:
-    stage, _ = _stage(tmp_path)
-    stage.over.set()
+    over = threading.Event()
+    stage, _ = _stage(tmp_path, over)
+    over.set()
     with pytest.raises(Cut):
         stage.command("agents")
 
 
 def test_a_command_that_fails_says_what_it_said(tmp_path: Path) -> None:
     with ScriptedModel() as model, World(Path("/bin/false"), model.url) as world:
-        stage = Stage(world, model, world.project("shop"), Timeline(io.StringIO()))
+        stage = Stage(world, model, world.project("shop"), Timeline(io.StringIO()), threading.Event())
         with pytest.raises(LabError, match="no agent is named 'nobody'"):
             stage.command("send", "nobody", "hello")
 
 
-def _stage(folder: Path) -> tuple[Stage, io.StringIO]:
+def _stage(folder: Path, over: threading.Event | None = None) -> tuple[Stage, io.StringIO]:
     stream = io.StringIO()
     # No world: what is tested here comes before any command.
-    return Stage(None, None, folder, Timeline(stream)), stream  # type: ignore[arg-type]
+    return Stage(None, None, folder, Timeline(stream), over or threading.Event()), stream  # type: ignore[arg-type]

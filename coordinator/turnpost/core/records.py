@@ -108,13 +108,15 @@ if TYPE_CHECKING:
         resume: NotRequired[Resume | None]
 
     class Resume(TypedDict):
-        """A resume under way, or the ones that failed."""
+        """A resume under way, with the process of its command, or the ones that failed."""
 
         at: float
         tries: int
         next: float
         error: str | None
         pending: bool
+        pid: NotRequired[int]
+        token: NotRequired[str | None]
 
     class Waiter(TypedDict):
         """The active waiter of an agent, with the FIFO that wakes it."""
