@@ -56,7 +56,9 @@ class Ran:
     def briefs(self) -> bool:
         """Whether it tells an agent who it is, and does nothing else."""
         added = {"hookEventName": "SessionStart", "additionalContext": self.context}
-        return self.context.startswith("turnpost: you are ") and self.document == {"hookSpecificOutput": added}
+        return self.context.startswith("turnpost: you are ") and self.document == {
+            "hookSpecificOutput": added
+        }
 
     @property
     def document(self) -> dict[str, Any]:

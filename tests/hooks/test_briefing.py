@@ -41,7 +41,10 @@ def test_parent_children_and_fellows_are_named_and_nobody_else(session: FakeSess
     other(session, "sibling", parent=lead)
     told = session.start("resume").context
     assert f"{agent['name']} in the mission sale." in told
-    assert "`person`, `parent` (lead), your children (kid), your fellows in the mission (fellow), to agents" in told
+    assert (
+        "`person`, `parent` (lead), your children (kid), your fellows in the mission (fellow), to agents"
+        in told
+    )
     assert "sibling" not in told
 
 
@@ -67,7 +70,9 @@ def test_many_children_and_long_instructions_stay_within_a_hooks_context(session
     assert text.units(told) <= 9000
 
 
-def test_a_copy_which_has_lost_the_options_of_its_launch_is_told_its_instructions(session: FakeSession) -> None:
+def test_a_copy_which_has_lost_the_options_of_its_launch_is_told_its_instructions(
+    session: FakeSession,
+) -> None:
     agent = session.agent
     agent["instructions"] = "be brief"
     assert briefing.brief(session.root, agent, "fork").endswith("\nbe brief")

@@ -13,7 +13,9 @@ import pytest
 from turnpost.core import clock
 from turnpost.install import Scope, SettingsRefused, install, servers, tools_for_launch, uninstall
 
-MINE = '{"numStartups": 4, "mcpServers": {"other": {"command":"x"}},\n "projects": {"/a": {"mcpServers": {}}}}\n'
+MINE = (
+    '{"numStartups": 4, "mcpServers": {"other": {"command":"x"}},\n "projects": {"/a": {"mcpServers": {}}}}\n'
+)
 
 
 @pytest.fixture(autouse=True)
@@ -98,7 +100,10 @@ def test_permissions_are_added_when_asked_for_and_taken_back(project: Path, scop
     assert not install(scope, project).changed, "an install without the flag takes nothing away"
     path.write_text(path.read_text().replace('"Bash"', '"Bash", "Edit"'))
     assert uninstall(scope, project).changed
-    assert read(path)["permissions"] == {"deny": ["Read(.env)"], "allow": ["Bash", "Edit", "mcp__turnpost__list"]}
+    assert read(path)["permissions"] == {
+        "deny": ["Read(.env)"],
+        "allow": ["Bash", "Edit", "mcp__turnpost__list"],
+    }
 
 
 def test_permissions_that_only_turnpost_had_filled_go_with_their_list(project: Path) -> None:

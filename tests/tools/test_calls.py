@@ -158,7 +158,7 @@ def test_a_refusal_names_its_rule_and_its_numbers_and_writes_nothing(
 def test_only_an_agent_uses_the_tools(home: FakeHome, use: Use, speaker: Speaker, tool: calls.Tool) -> None:
     """A program that nobody knows must not speak as the person."""
     home.agent("alpha")
-    given = {name: "alpha" for name in arguments.schema(tool.takes).get("required", [])}
+    given = dict.fromkeys(arguments.schema(tool.takes).get("required", []), "alpha")
     assert use(tool.name, speaker, **given).document["error"]["rule"] == "foreign"
 
 

@@ -18,8 +18,8 @@ from mcp import ClientSession, StdioServerParameters, stdio_client
 
 from tests.actions.fakes import PERSON, FakeHome
 from turnpost.actions import sending
-from turnpost.core import attach, home as places
-from turnpost.core import mailbox
+from turnpost.core import attach, mailbox
+from turnpost.core import home as places
 from turnpost.install import servers
 
 pytestmark = [pytest.mark.process, pytest.mark.slow]
@@ -135,7 +135,11 @@ def test_the_server_ends_with_its_session_although_a_call_waits(home: FakeHome, 
     with server:
         assert server.stdin
         assert server.stdout
-        hello = {"protocolVersion": "2025-11-25", "capabilities": {}, "clientInfo": {"name": "x", "version": "1"}}
+        hello = {
+            "protocolVersion": "2025-11-25",
+            "capabilities": {},
+            "clientInfo": {"name": "x", "version": "1"},
+        }
         wait = {"name": "wait", "arguments": {"target": sent.id, "timeout": 30}}
         for message in (
             {"id": 1, "method": "initialize", "params": hello},
