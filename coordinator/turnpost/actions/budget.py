@@ -45,7 +45,7 @@ def _used_up(root: str, message: Message, other: Agent, budget: Budget) -> Loop 
 
 
 def _refused(message: Message, other: Agent, loop: Loop) -> Refused:
-    numbers = {"counted": loop.counted, "limit": loop.limit, "recipient": other["name"]}
+    numbers: dict[str, object] = {"counted": loop.counted, "limit": loop.limit, "recipient": other["name"]}
     if loop.seconds is None:
         numbers["origin"] = message.get("origin", "")
     else:
