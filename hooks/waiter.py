@@ -1,4 +1,4 @@
-"""The waiter (asyncRewake, armed by SessionStart and Stop): blocks until a message lands, then wakes the idle agent."""
+"""The waiter (asyncRewake, armed by SessionStart, UserPromptSubmit and Stop): blocks until a message lands, then wakes the idle agent."""
 
 import os
 

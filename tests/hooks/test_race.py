@@ -13,7 +13,7 @@ from tests.core import spool
 from tests.hooks.driver import FakeSession
 from turnpost.core import clock
 
-pytestmark = [pytest.mark.process, pytest.mark.slow]
+pytestmark = [pytest.mark.process, pytest.mark.slow, pytest.mark.timeout(600)]
 
 SESSIONS, TRIES = 4, 50
 

@@ -57,6 +57,24 @@ def test_many_messages_at_once_wake_once(session: FakeSession) -> None:
     assert session.read == sent
 
 
+def test_a_turn_that_a_waiter_began_can_end_without_a_stop_and_the_agent_is_woken_again(
+    session: FakeSession,
+) -> None:
+    """Esc fires no hook at all."""
+    session.turn()
+    assert session.settled(1)
+    first = send(session, "one")
+    session.wake()
+    assert session.settled(1)
+    second = send(session, "two")
+    with mailbox.Mailbox(session.root, session.key).lock():
+        state = store.load_state(session.root, session.key)
+        assert state is not None
+        store.save_state(session.root, session.key, store.change_state(state, "idle"))
+    session.wake()
+    assert session.read == [first, second]
+
+
 def test_ten_turns_leave_one_waiter(session: FakeSession) -> None:
     for _ in range(10):
         session.turn()
@@ -64,10 +82,10 @@ def test_ten_turns_leave_one_waiter(session: FakeSession) -> None:
     sent = send(session, "one of you")
     session.wake()
     assert session.read == [sent]
-    assert [one.communicate() for one in session.waiters if one.poll() is not None] == [(b"", b"")] * 10
-    assert [
-        name for name in files.names(f"{session.root}/agents/{session.key}") if name.endswith(".fifo")
-    ] == []
+    assert session.settled(1)  # the turn that it began has one again
+    assert [one.communicate() for one in session.waiters if one.poll() is not None] == [(b"", b"")] * 20
+    found = files.names(f"{session.root}/agents/{session.key}")
+    assert len([name for name in found if name.endswith(".fifo")]) == 1
 
 
 def test_a_newer_waiter_retires_the_older_which_ends_in_silence(session: FakeSession) -> None:

@@ -105,10 +105,10 @@ def test_any_object_can_be_rewritten_to_any_other(old: Any, new: dict[str, Any])
         assert json.dumps(load(rewrite(json.dumps(old, indent=indent), new))) == json.dumps(new)
 
 
-def test_the_template_has_every_event_and_a_waiter_at_both_ends_of_idleness() -> None:
+def test_the_template_has_every_event_and_a_waiter_at_every_end_of_idleness() -> None:
     assert list(BLOCK) == EVENTS
     waiters = [(event, hook) for event, hook in entries({"hooks": BLOCK}) if hook.get("asyncRewake")]
-    assert [event for event, _ in waiters] == ["SessionStart", "Stop"]
+    assert [event for event, _ in waiters] == ["SessionStart", "UserPromptSubmit", "Stop"]
     for event, hook in entries({"hooks": BLOCK}):
         assert is_ours(hook), event
         assert hook["timeout"] == (604800 if hook.get("asyncRewake") else 10)

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from collections.abc import Iterator
+
 import pytest
 
 from tests.real.kit import Post
@@ -10,6 +12,8 @@ from turnpost.lab.world import World
 
 
 @pytest.fixture
-def post(world: World, model: ScriptedModel) -> Post:
+def post(world: World, model: ScriptedModel) -> Iterator[Post]:
     """turnpost in a fresh world, installed in the project `shop`."""
-    return Post(world, model)
+    made = Post(world, model)
+    yield made
+    made.close()

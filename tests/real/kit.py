@@ -10,19 +10,22 @@ from __future__ import annotations
 import json
 import os
 import signal
+import sys
+import threading
 import time
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any, TypeVar
 
+import turnpost
 from turnpost.actions import agents, receipts
 from turnpost.actions.results import AgentView, ReceiptView
 from turnpost.core import files, home, registry
 from turnpost.core.render import mark
 from turnpost.lab import processes
-from turnpost.lab.detach import Finished
-from turnpost.lab.model import ModelRequest, ScriptedModel, ScriptedStep, Tool
+from turnpost.lab.detach import run
+from turnpost.lab.model import Answer, ModelRequest, Say, ScriptedModel, ScriptedStep, Tool
 from turnpost.lab.world import World, write_json
 
 PATIENCE = 45.0
@@ -33,6 +36,13 @@ SETTINGS: Mapping[str, Any] = {
 """A project in which commands run without a question."""
 
 _T = TypeVar("_T")
+_OK = Say("ok")
+_SEND_MANY = """
+import json, sys
+from turnpost.actions import sending
+for body in json.load(sys.stdin):
+    print(sending.send(sys.argv[1], [sys.argv[2]], body).id)
+"""
 
 
 def until(look: Callable[[], _T], what: str, timeout: float = PATIENCE) -> _T:
@@ -47,6 +57,29 @@ def until(look: Callable[[], _T], what: str, timeout: float = PATIENCE) -> _T:
 def bash(command: str) -> Tool:
     """A step that runs a command. Claude Code refuses a bare `sleep` of more than a few seconds."""
     return Tool("Bash", {"command": command, "description": "run it"})
+
+
+class Gate:
+    """A step that answers only when the test says so: a turn that is in the middle for exactly as long as it must be."""
+
+    def __init__(self, answer: Answer = _OK) -> None:
+        self._answer = answer
+        self._reached = threading.Event()
+        self._open = threading.Event()
+
+    def __call__(self, _request: ModelRequest) -> Answer:
+        """The step itself."""
+        self._reached.set()
+        self._open.wait(2 * PATIENCE)
+        return self._answer
+
+    def wait_reached(self, timeout: float = PATIENCE) -> None:
+        """Wait until the request is there."""
+        assert self._reached.wait(timeout), f"no request within {timeout:g} s"
+
+    def open(self) -> None:
+        """Answer."""
+        self._open.set()
 
 
 @dataclass(frozen=True)
@@ -70,7 +103,13 @@ class Post:
         self.world = world
         self.model = model
         self.root = str(world.state)
+        self._gates: list[Gate] = []
         self.shop = self.project("shop")
+
+    def close(self) -> None:
+        """Answer what a failed test left waiting."""
+        for gate in self._gates:
+            gate.open()
 
     # Setting up
 
@@ -94,6 +133,23 @@ class Post:
         entry = {"hooks": [{"type": "command", "command": command, **extra}]}
         settings.setdefault("hooks", {}).setdefault(event, []).append(entry)
         write_json(path, settings)
+
+    def gate(self, answer: Answer = _OK) -> Gate:
+        """A step that waits for the test."""
+        self._gates.append(Gate(answer))
+        return self._gates[-1]
+
+    def record_starts(self, folder: Path | None = None) -> Callable[[], list[tuple[str, str]]]:
+        """Count the starts of sessions with a hook of its own: a look at (source, session id) of each."""
+        file = self.world.root / "starts.jsonl"
+        self.add_hook("SessionStart", f"cat >> {file}; echo >> {file}", folder)
+
+        def starts() -> list[tuple[str, str]]:
+            lines = file.read_text().splitlines() if file.exists() else []
+            found = [json.loads(line) for line in lines if line.strip()]
+            return [(one["source"], one["session_id"]) for one in found]
+
+        return starts
 
     # Commands
 
@@ -139,6 +195,13 @@ class Post:
         """Send as the person; the body goes on stdin, so any text will do."""
         answer = self.run("send", to, "-", *options, input=body)
         return Sent(answer["id"], tuple(answer["recipients"]))
+
+    def send_many(self, to: str, bodies: Sequence[str]) -> list[str]:
+        """Send many messages one after the other, as the person, from one process; their ids."""
+        command = (sys.executable, "-c", _SEND_MANY, self.root, to)
+        env = self.world.env() | {"PYTHONPATH": str(Path(turnpost.__file__).parents[1])}
+        done = run(command, cwd=self.world.root, env=env, input=json.dumps(bodies), timeout=PATIENCE)
+        return done.check().stdout.split()
 
     def end_session(self, name: str, *, wait: bool = True) -> None:
         """End an agent's session behind turnpost's back, with `claude stop`: no hold."""
@@ -287,12 +350,6 @@ def bodies(request: ModelRequest, message_ids: Iterable[str]) -> list[str]:
         _, _, body = rest.partition(">\n")
         found.append(body.partition("\n</message>")[0])
     return found
-
-
-def ok(done: Finished) -> Finished:
-    """A command that must have ended well."""
-    assert done.returncode == 0, done
-    return done
 
 
 def _alive(pid: int) -> bool:

@@ -4,9 +4,9 @@ from __future__ import annotations
 
 import pytest
 
-from tests.real.kit import Post, bodies
+from tests.real.kit import Post, bodies, until
 from turnpost.core.render import mark
-from turnpost.lab.model import Say
+from turnpost.lab.model import ModelRequest, Say, Step
 
 pytestmark = [pytest.mark.real, pytest.mark.slow]
 
@@ -20,9 +20,31 @@ def test_ordinary_messages_come_at_the_turns_end_and_an_urgent_one_with_the_next
 
     receipts = post.assert_read_once("alpha", urgent.id, first.id, second.id)
     assert [one.boundary for one in receipts] == ["next-request", "stop-block", "stop-block"]
+    assert [one.attempts for one in receipts] == [1, 1, 1]
     _start, after_tool, after_stop = post.requests("alpha")
     assert after_tool.has(mark(urgent.id))
     assert not after_tool.has(mark(first.id))
     assert not after_tool.has(mark(second.id))
     assert bodies(after_stop, [first.id, second.id]) == ["first", "second"]
-    assert [one.attempts for one in receipts] == [1, 1, 1]
+
+
+def test_a_message_in_every_turn_passes_the_cap_on_blocks_and_leaves_one_waiter(post: Post) -> None:
+    """Twenty, each sent while the one before is being read; then ten more, each to the idle agent."""
+    sent: list[str] = []
+
+    def send_another(_request: ModelRequest) -> Step:
+        sent.append(post.send("alpha", f"number {len(sent)}").id)
+        return Say("ok")
+
+    post.launch("alpha", *[send_another] * 20)
+    until(lambda: len(sent) == 20, "twenty were sent")
+    receipts = post.assert_read_once("alpha", *sent)
+    assert {one.boundary for one in receipts} == {"stop-block", "rewake"}
+    assert len(post.requests("alpha")) == 21
+
+    for number in range(10):
+        sent.append(post.send("alpha", f"idle {number}").id)
+        post.wait_read("alpha", sent[-1])
+    receipts = post.assert_read_once("alpha", *sent)
+    assert [one.attempts for one in receipts] == [1] * 30
+    until(lambda: len(post.waiters()) == 1, "one waiter is left")

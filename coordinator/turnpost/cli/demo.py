@@ -44,7 +44,9 @@ def _play(version: str | None, keep: bool, as_json: bool) -> Shown:
     from turnpost.lab.progress import Progress
 
     try:
-        claude = fetch.fetch_claude(version, Progress()) if version else fetch.find_claude(progress=Progress())
+        claude = (
+            fetch.fetch_claude(version, Progress()) if version else fetch.find_claude(progress=Progress())
+        )
         known = version or fetch.claude_version(claude) or "of unknown version"
         return run.play(claude, known, sys.stderr if as_json else sys.stdout, keep=keep)
     except FetchError as error:
@@ -61,8 +63,8 @@ def _(result: Shown) -> str:
         for one in result.deliveries
     ]
     lines = ["", columns.table(rows, [8, 27, 12, 9, 9]), ""]
-    for fault in result.failures:
-        lines.append(columns.paragraph(f"FAILED {fault.agent}: expected {fault.expected}; seen: {fault.seen}"))
+    faults = [f"FAILED {one.agent}: expected {one.expected}; seen: {one.seen}" for one in result.failures]
+    lines += [columns.paragraph(fault) for fault in faults]
     if result.worked:
         lines.append(f"all {len(result.deliveries)} messages were read exactly once")
     lines.append(f"{result.seconds:.1f} s with Claude Code {result.claude_version}")

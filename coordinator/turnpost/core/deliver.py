@@ -5,10 +5,9 @@ Every function takes the hook's input and answers with the one JSON document to 
 
 from __future__ import annotations
 
-import json
 import os
 
-from turnpost.core import files, home, procs, rules, store
+from turnpost.core import fastjson, files, home, procs, rules, store
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
@@ -29,7 +28,7 @@ def read_input() -> Payload:
     while room > 0 and (part := os.read(0, 1 << 16)):
         parts.append(part)
         room -= len(part)
-    found = json.loads(b"".join(parts))
+    found = fastjson.loads(b"".join(parts))
     if not isinstance(found, dict):
         raise ValueError("a hook's input is one JSON object")
     return found
@@ -38,7 +37,7 @@ def read_input() -> Payload:
 def answer(document: Answer | None) -> None:
     """Print one JSON document, or nothing."""
     if document is not None:
-        view = memoryview(json.dumps(document).encode())
+        view = memoryview(fastjson.dumps(document).encode())
         while view:
             view = view[os.write(1, view) :]
 

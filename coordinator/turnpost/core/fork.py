@@ -68,6 +68,20 @@ def adopt(root: str, owner: str, key: str) -> bool:
     return True
 
 
+def discard(root: str, key: str) -> bool:
+    """Forget the provisional agent of a copy that is about to be ended; False when it has mail of its own, and stays."""
+    with files.Lock(root + "/registry.lock", 5.0):
+        copy = registry.load_agent(root, key)
+        box = Mailbox(root, key)
+        with box.lock(5.0):
+            if copy is None or copy["kind"] != "registered" or box.waiting() or box.in_flight():
+                return False
+            copy["kind"] = "merged"
+            registry.save_agent(root, copy)
+    files.unlink(home.name(root, text.name_key(copy["name"])))
+    return True
+
+
 def parent_session(transcript: str, own: str) -> str | None:
     """The session a fork was copied from: the last foreign `session_id` among its copied entries."""
     found = None

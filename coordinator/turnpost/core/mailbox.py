@@ -121,6 +121,11 @@ class Mailbox:
         now = clock.now()
         for name in self.in_flight():
             receipt = self._receipt(self.claimed, name)
+            if receipt["state"] == "read":
+                # Killed between the two steps of `_finish`: what proved it is no longer in the receipt.
+                self._finish(self.claimed, name, receipt)
+                changed.append(receipt)
+                continue
             claim = receipt.get("claim")
             alive = claim is not None and procs.alive(claim["pid"], claim["token"])
             seen, current = self._proof(receipt, state)

@@ -27,19 +27,26 @@ class Speaker:
 
 
 def who(root: str, pid: int | None = None) -> Speaker:
-    """The speaker behind a process. The nearest Claude session above it decides."""
+    """The speaker behind a process. The nearest Claude session above it decides.
+
+    The shell of a session's tool only tells that there is one: it inherits the session's variables. Where its session
+    cannot be found any more, as for a process that was left behind, the speaker is nobody we know.
+    """
     person = registry.load_agent(root, registry.PERSON) or registry.unsaved_person()
+    inside = 0
     for ancestor in procs.ancestors(pid or os.getpid()):
         key = registry.key_of_process(root, ancestor)
         if key and (agent := registry.load_agent(root, key)):
             return Speaker(agent)
         if _is_session(ancestor):
             return Speaker(person, ancestor)
-    return Speaker(person)
+        if not inside and procs.environment_has(ancestor, b"CLAUDECODE=1"):
+            inside = ancestor
+    return Speaker(person, inside)
 
 
 def _is_session(pid: int) -> bool:
-    """Whether a process is Claude Code itself, or runs in its tools (which set CLAUDECODE for their children)."""
+    """Whether a process is Claude Code itself."""
     words = procs.command(pid)
     programs = {os.path.basename(procs.executable(pid)), *(os.path.basename(word) for word in words[:2])}
-    return "claude" in programs or procs.environment_has(pid, b"CLAUDECODE=1")
+    return "claude" in programs

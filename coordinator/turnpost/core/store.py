@@ -2,9 +2,7 @@
 
 from __future__ import annotations
 
-import json
-
-from turnpost.core import clock, files, home
+from turnpost.core import clock, fastjson, files, home
 from turnpost.core.errors import BadFile
 
 TYPE_CHECKING = False
@@ -43,7 +41,7 @@ def load_waiter(root: str, key: str) -> Waiter | None:
 def load(path: str, fields: tuple[str, ...] = ()) -> dict[str, Any] | None:
     """A JSON record; None when it is missing, damaged, without one of `fields`, or no plain file of ours."""
     try:
-        found = json.loads(files.read(path))
+        found = fastjson.loads(files.read(path))
     except (OSError, ValueError, RecursionError, BadFile):
         return None
     return found if isinstance(found, dict) and all(field in found for field in fields) else None
@@ -51,4 +49,4 @@ def load(path: str, fields: tuple[str, ...] = ()) -> dict[str, Any] | None:
 
 def pack(record: object) -> bytes:
     """A record as bytes."""
-    return json.dumps(record, separators=(",", ":")).encode()
+    return fastjson.dumps(record).encode()

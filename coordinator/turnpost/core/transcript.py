@@ -10,10 +10,9 @@ skipped, since no entry that carries our text is that long.
 
 from __future__ import annotations
 
-import json
 import os
 
-from turnpost.core import clock, render
+from turnpost.core import clock, fastjson, render
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
@@ -118,7 +117,7 @@ def _lines(path: str, offset: int) -> Iterator[tuple[int, bytes]]:
 
 def _entry(line: bytes) -> dict[str, object] | None:
     try:
-        entry = json.loads(line)
+        entry = fastjson.loads(line)
     except (ValueError, RecursionError):
         return None
     return entry if isinstance(entry, dict) else None

@@ -43,7 +43,9 @@ def _wait(root: str) -> str:
     payload = deliver.read_input()
     session_id = str(payload.get("session_id", ""))
     key = _registered(root, session_id, started=payload.get("hook_event_name") == "SessionStart")
-    if key is None:
+    if key is None or (
+        payload.get("hook_event_name") == "UserPromptSubmit" and _served(root, key, session_id)
+    ):
         return ""
     waiter: Waiter = {
         "v": 1, "id": f"{os.getpid()}-{int(clock.monotonic() * 1000)}", "pid": os.getpid(), "token": procs.token(os.getpid()),
@@ -75,6 +77,15 @@ def _registered(root: str, session_id: str, *, started: bool) -> str | None:
         if clock.monotonic() >= end:
             return key
         clock.sleep(0.05)
+
+
+def _served(root: str, key: str, session_id: str) -> bool:
+    """Whether the waiter of an earlier turn still listens to the session: it serves this turn's end as well.
+
+    A turn that a waiter began has none. Ended by Esc or a failure it fires no Stop, and nobody would wake the agent again.
+    """
+    waiter = store.load_waiter(root, key)
+    return waiter is not None and waiter["session_id"] == session_id and bell.listening(root, key)
 
 
 def _take_over(root: str, key: str, waiter: Waiter) -> bool:

@@ -2,18 +2,17 @@
 
 from __future__ import annotations
 
-import shutil
 import signal
-from collections.abc import Iterator, Sequence
+from collections.abc import Generator, Sequence
 from concurrent.futures import Future, ThreadPoolExecutor
 from contextlib import contextmanager
 from pathlib import Path
 from types import FrameType
 from typing import TextIO
 
-from turnpost.core import clock
+from turnpost.core import clock, render
 from turnpost.demo import checks, scenes
-from turnpost.demo.results import Delivery, Failure, Shown
+from turnpost.demo.results import Delivery, Shown
 from turnpost.demo.scenes import Scene
 from turnpost.demo.stage import Cut, Stage
 from turnpost.demo.timeline import Timeline
@@ -64,13 +63,13 @@ def _collected(stage: Stage, jobs: dict[Scene, Future[list[str]]]) -> list[Deliv
         except LabError as error:
             stage.expect(scene.agent, "its scene to end", error, False)
     for agent in dict.fromkeys(scene.agent for scene, _ in sent):
-        stage.wait_state(agent, "idle")
-    return [_delivery(stage, scene, message_id) for scene, message_id in sent]
+        stage.wait_idle(agent)
+    living = {name: str(agent["session_id"]) for name, agent in stage.agents().items()}
+    return [_delivery(stage, scene, message_id, living[scene.agent]) for scene, message_id in sent]
 
 
-def _delivery(stage: Stage, scene: Scene, message_id: str) -> Delivery:
+def _delivery(stage: Stage, scene: Scene, message_id: str, living: str) -> Delivery:
     receipt = stage.receipt(scene.agent, message_id)
-    living = str(stage.agent(scene.agent)["session_id"])
     having = stage.with_mark(message_id)
     last = stage.last_request(living)
     queued, read = clock.parse(receipt["queued_at"]), clock.parse(receipt["read_at"] or "")
@@ -84,7 +83,7 @@ def _delivery(stage: Stage, scene: Scene, message_id: str) -> Delivery:
         None if queued is None else round(queued - stage.timeline.begin_wall, 3),
         _millis(queued, reached),
         _millis(queued, read),
-        last.count(f'<message about="{message_id}"') if last else 0,
+        last.count(render.mark(message_id)) if last else 0,
         len({request.conversation for request in having} - {living}),
     )
 
@@ -94,7 +93,7 @@ def _millis(start: float | None, end: float | None) -> int | None:
 
 
 @contextmanager
-def _ended(stage: Stage) -> Iterator[None]:
+def _ended(stage: Stage) -> Generator[None]:
     """Whatever happens inside, nothing of the laboratory lives on outside. Signals wait until that is done."""
     try:
         yield
@@ -112,7 +111,7 @@ def _ended(stage: Stage) -> Iterator[None]:
 
 
 @contextmanager
-def _interruptible() -> Iterator[None]:
+def _interruptible() -> Generator[None]:
     """A terminal that closes, or a polite kill, ends a demo as Ctrl-C does: with everything cleaned up."""
 
     def interrupt(_number: int, _frame: FrameType | None) -> None:

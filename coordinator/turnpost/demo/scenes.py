@@ -36,7 +36,7 @@ def working(stage: Stage, name: str) -> list[str]:
 def idle(stage: Stage, name: str) -> list[str]:
     """The turn is over: the message wakes the same session."""
     stage.launch(name, READY)
-    stage.wait_state(name, "idle")
+    stage.wait_idle(name)
     stage.tell(name, "its turn is over")
     return [_read(stage, name, "Are you there?")]
 
@@ -63,6 +63,8 @@ def copied(stage: Stage, name: str) -> list[str]:
     after = stage.agent(name)["session_id"]
     stage.expect(name, f"a copy of {before[:8]}", f"{after[:8]}", after != before)
     stage.tell(name, f"goes on as its copy {after[:8]}, under its own name")
+    stage.wait(lambda: not _runs(stage, before) or None, f"the original session {before[:8]} to be retired")
+    stage.tell(name, f"the original {before[:8]} is retired")
     return [message_id]
 
 
@@ -83,12 +85,16 @@ def killed(stage: Stage, name: str) -> list[str]:
 
 
 ALL = (
-    Scene("working", "in the middle of a tool call", working),
-    Scene("idle", "its turn is over", idle),
-    Scene("stopped", "its session has ended", stopped),
-    Scene("copied", "its session is copied by the resume", copied),
-    Scene("killed", "killed with -9 while it worked", killed),
+    Scene("working", "busy with a tool call", working),
+    Scene("idle", "idle", idle),
+    Scene("stopped", "stopped", stopped),
+    Scene("copied", "copied by the resume", copied),
+    Scene("killed", "killed with -9 at work", killed),
 )
+
+
+def _runs(stage: Stage, session_id: str) -> bool:
+    return any(session["sessionId"] == session_id and session.get("pid") for session in stage.world.agents())
 
 
 def _read(stage: Stage, name: str, body: str) -> str:
@@ -100,7 +106,7 @@ def _read(stage: Stage, name: str, body: str) -> str:
 def _ended(stage: Stage, name: str) -> str:
     """Launch an agent and stop it; its session id."""
     session_id = stage.launch(name, READY)
-    stage.wait_state(name, "idle")
+    stage.wait_idle(name)
     stage.command("stop", name)
     stage.tell(name, "stopped")
     return session_id
@@ -108,7 +114,9 @@ def _ended(stage: Stage, name: str) -> str:
 
 def _works(stage: Stage, name: str) -> None:
     """Launch an agent whose tool call runs until `_let_go`, at most a minute."""
-    wait = f"touch {name}.began; for _ in $(seq 600); do [ -e {name}.go ] && break; sleep 0.1; done; echo done"
+    wait = (
+        f"touch {name}.began; for _ in $(seq 600); do [ -e {name}.go ] && break; sleep 0.1; done; echo done"
+    )
     stage.model.script(name, [Tool("Bash", {"command": wait, "timeout": 90_000}), Say("The tool is done.")])
     stage.launch(name, "Run your tool.")
     stage.wait_file(f"{name}.began")

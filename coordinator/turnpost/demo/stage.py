@@ -5,13 +5,15 @@ from __future__ import annotations
 import json
 import threading
 import time
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from pathlib import Path
 from typing import Any, TypeVar
 
 from turnpost.core import render
+from turnpost.core.errors import TimedOut
 from turnpost.demo.results import Failure
 from turnpost.demo.timeline import Timeline
+from turnpost.lab.detach import Finished
 from turnpost.lab.errors import LabError, LabTimeout
 from turnpost.lab.model import ModelRequest, ScriptedModel
 from turnpost.lab.world import World
@@ -49,13 +51,13 @@ class Stage:
 
     def command(self, *words: str) -> Any:
         """A turnpost command's answer as JSON. Raises LabError with what it said when it fails."""
-        self.go_on()
-        done = self.world.turnpost(*words, "--json", cwd=self.project).check()
-        return json.loads(done.stdout) if done.stdout.strip() else None
+        return json.loads(self._run(words).check().stdout)
 
     def launch(self, name: str, words: str) -> str:
         """Launch an agent whose conversation the model knows by its name; its session id."""
-        answer = self.command("launch", name, f"[[lab:{name}]] You are {name}. {words}", "--cwd", str(self.project))
+        answer = self.command(
+            "launch", name, f"[[lab:{name}]] You are {name}. {words}", "--cwd", str(self.project)
+        )
         self.tell(name, f"launched, session {answer['session_id'][:8]}")
         return str(answer["session_id"])
 
@@ -68,28 +70,20 @@ class Stage:
 
     def agent(self, name: str) -> dict[str, Any]:
         """The agent as `turnpost agents` shows it."""
-        return next(agent for agent in self.command("agents") if agent["name"] == name)
+        return self.agents()[name]
 
-    def wait_state(self, name: str, *states: str) -> dict[str, Any]:
-        """The agent, once it is in one of these states."""
+    def agents(self) -> dict[str, dict[str, Any]]:
+        """All agents by name."""
+        return {agent["name"]: agent for agent in self.command("agents")}
 
-        def look() -> dict[str, Any] | None:
-            agent = self.agent(name)
-            return agent if agent["state"] in states else None
+    def wait_idle(self, name: str) -> None:
+        """Wait until the agent's turn is over."""
+        self._wait_for(name, "idle")
 
-        return self.wait(look, f"{name} to be {' or '.join(states)}")
-
-    def wait_read(self, name: str, message_id: str) -> dict[str, Any]:
-        """The message's receipt, once it is read; told in the timeline."""
-
-        def look() -> dict[str, Any] | None:
-            receipt = self.receipt(name, message_id)
-            return receipt if receipt["state"] in ("read", "undeliverable") else None
-
-        receipt = self.wait(look, f"{name} to read {message_id}")
-        how = f"by {receipt['boundary']}" if receipt["state"] == "read" else f"({receipt['reason']})"
-        self.tell(name, f"...{message_id[-6:]} {receipt['state']} {how}")
-        return receipt
+    def wait_read(self, name: str, message_id: str) -> None:
+        """Wait until the message is read; told in the timeline."""
+        state = self._wait_for(message_id, "read")["state"]
+        self.tell(name, f"...{message_id[-6:]} {state} by {self.receipt(name, message_id)['boundary']}")
 
     def receipt(self, name: str, message_id: str) -> dict[str, Any]:
         """How far a message has come."""
@@ -99,11 +93,6 @@ class Stage:
     def wait_file(self, name: str) -> None:
         """Wait until an agent's tool has made a file in the project."""
         self.wait(lambda: (self.project / name).exists() or None, f"the file {name}")
-
-    def wait_request(self, name: str) -> ModelRequest:
-        """The agent's first request to the model."""
-        self.go_on()
-        return self.model.wait_for(lambda request: request.name == name and not request.side, PATIENCE)
 
     def with_mark(self, message_id: str) -> list[ModelRequest]:
         """The requests of main conversations in which a message stands."""
@@ -124,6 +113,23 @@ class Stage:
             self.go_on()
             time.sleep(_POLL)
         return found
+
+    def _wait_for(self, target: str, goal: str) -> dict[str, Any]:
+        """What `turnpost wait` shows at last. Its longest wait is 30 s, so it is asked again."""
+        words = ("wait", target, "--for", goal, "--timeout", "30")
+        end = time.monotonic() + PATIENCE
+        while True:
+            done = self._run(words)
+            if done.returncode != TimedOut.exit_code:
+                answer: dict[str, Any] = json.loads(done.check().stdout)
+                return answer
+            if time.monotonic() > end:
+                said = json.loads(done.stdout)["error"]["message"]
+                raise LabTimeout(f"waited {PATIENCE:g} s for {target} to be {goal}: {said}")
+
+    def _run(self, words: Sequence[str]) -> Finished:
+        self.go_on()
+        return self.world.turnpost(*words, "--json", cwd=self.project)
 
     def go_on(self) -> None:
         """Raise Cut when the demo is being ended."""

@@ -27,7 +27,9 @@ class Timeline:
     def tell(self, who: str, what: str) -> None:
         """Add an event of now."""
         line = f"{self.seconds():7.2f} s  {who:<8}  {what}"
-        shown = textwrap.fill(line, WIDTH, subsequent_indent=_INDENT, drop_whitespace=True, break_long_words=False)
+        shown = textwrap.fill(
+            line, WIDTH, subsequent_indent=_INDENT, drop_whitespace=True, break_long_words=False
+        )
         with self._lock:
             self._stream.write(f"{shown}\n")
             self._stream.flush()

@@ -101,27 +101,36 @@ class Resumer:
         self._log.write("resume", agent=key, session=state["session_id"], cwd=folder, copy=started.copy)
         end = clock.monotonic() + self._config.resume_confirm_seconds
         if started.copy:
-            self._adopt(key, started.copy, state["session_id"], end)
+            self._adopt(claude, key, started.copy, state["session_id"], end)
         if wait_until(lambda: self._lives(key, begun), end):
             return ""
         # It may run without our hooks, or hang: left alone, the next try would make a copy of it.
         claude.stop(started.short_id)
         return f"no sign of life within {self._config.resume_confirm_seconds:g} s from {folder}; Claude Code said: {started.output[:200]}"
 
-    def _adopt(self, key: str, short_id: str, original: str, end: float) -> None:
-        """Relink to the copy that Claude Code made after all; the other session is retired."""
+    def _adopt(self, claude: Claude, key: str, short_id: str, original: str, end: float) -> None:
+        """Relink to the copy that Claude Code made after all, the other session is retired; or end the copy.
+
+        It is ended when somebody resumed the original meanwhile: that one keeps the name, and its hooks take the mail.
+        """
         found: list[str] = []
 
         def registered() -> bool:
             found.extend(name for name in files.names(self._root + "/sessions") if name.startswith(short_id))
             return bool(found)
 
-        if wait_until(registered, end):
-            copy = registry.key_of_session(self._root, found[0])
-            adopted = copy is not None and copy != key and fork.adopt(self._root, key, copy)
-            self._log.write("relink", agent=key, session=found[0], adopted=adopted)
-            if adopted:
-                self._retire(key, original)
+        if not wait_until(registered, end):
+            return
+        copy = registry.key_of_session(self._root, found[0])
+        if copy is None:
+            return
+        adopted = copy == key or fork.adopt(self._root, key, copy)
+        ended = not adopted and fork.discard(self._root, copy)
+        self._log.write("relink", agent=key, session=found[0], adopted=adopted, ended=ended)
+        if adopted:
+            self._retire(key, original)
+        elif ended:
+            claude.stop(found[0])
 
     def _retire(self, key: str, original: str) -> None:
         """End the session that was copied, also when our hooks have seen its end.

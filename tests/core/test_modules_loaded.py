@@ -1,0 +1,96 @@
+"""What a hook with nothing to do loads, as exact sets: a start-up budget that no slow machine can break."""
+
+from __future__ import annotations
+
+import json
+import subprocess
+import uuid
+from collections.abc import Iterator
+from pathlib import Path
+
+import pytest
+
+from tests.hooks.driver import FakeSession, python
+from turnpost.core import registry
+
+pytestmark = pytest.mark.process
+
+OURS_ALWAYS = {"turnpost", "turnpost.core", "turnpost.core.home"}
+GUARDED = OURS_ALWAYS | {
+    "turnpost.core.clock", "turnpost.core.deliver", "turnpost.core.errors", "turnpost.core.fastjson", "turnpost.core.files",
+    "turnpost.core.guard", "turnpost.core.procs", "turnpost.core.rules", "turnpost.core.store",
+}  # fmt: skip
+STANDARD = "import __future__, _json, errno, fcntl, os, stat, time"
+"""What the light core may import of the standard library; each version of Python says what else that brings along."""
+
+
+@pytest.fixture
+def session(tmp_path: Path) -> Iterator[FakeSession]:
+    """A session in the middle of a turn."""
+    root = str(tmp_path / "state")
+    registry.prepare(root)
+    with FakeSession(root, tmp_path / "claude") as made:
+        made.hook("SessionStart", source="startup", waiter=False)
+        made.hook("UserPromptSubmit", prompt="x")
+        yield made
+
+
+def loaded(session: FakeSession, event: str, **payload: str) -> set[str]:
+    """What the hook of an event loads beyond the bare interpreter, the hook run as installed."""
+    (entry,) = [one for one in session.entries(event) if not one.get("asyncRewake")]
+    words = [str(python()), *entry["args"]]
+    place = words.index("-c") + 1
+    given = {"session_id": session.session_id, "transcript_path": str(session.transcript), **payload}
+    return _modules(session, words, place, json.dumps(given)) - _modules(
+        session, [*words[:place], "pass"], place, ""
+    )
+
+
+def _modules(session: FakeSession, words: list[str], place: int, given: str) -> set[str]:
+    report = session.folder / f"modules-{uuid.uuid4()}"
+    code = (
+        words[place]
+        + f"\nimport sys, os\nwith open({str(report)!r}, 'w') as file: file.write(' '.join(sys.modules))"
+    )
+    done = subprocess.run(
+        [*words[:place], code, *words[place + 1 :]],
+        input=given.encode(),
+        env=session.environment(),
+        capture_output=True,
+    )
+    assert (done.returncode, done.stdout, done.stderr) == (0, b"", b"")
+    return set(report.read_text().split())
+
+
+def standard(session: FakeSession) -> set[str]:
+    words = [str(python()), "-I", "-S", "-c"]
+    return _modules(session, [*words, STANDARD], 4, "") - _modules(session, [*words, "pass"], 4, "")
+
+
+def ours(modules: set[str]) -> set[str]:
+    return {module for module in modules if module.startswith("turnpost")}
+
+
+def test_post_tool_batch_without_work_loads_nothing_but_its_paths(session: FakeSession) -> None:
+    assert loaded(session, "PostToolBatch") == OURS_ALWAYS | {"__future__"}
+
+
+@pytest.mark.parametrize("event", ["UserPromptSubmit", "Stop", "StopFailure", "Notification", "SessionEnd"])
+def test_a_hook_of_an_unknown_session_loads_the_light_core_at_most(session: FakeSession, event: str) -> None:
+    session.session_id = str(uuid.uuid4())
+    assert ours(loaded(session, event)) <= GUARDED
+
+
+def test_claude_p_loads_nothing_but_its_paths(session: FakeSession) -> None:
+    session.entrypoint = "sdk-cli"
+    for event in ("SessionStart", "PostToolBatch"):
+        assert loaded(session, event) == OURS_ALWAYS | {"__future__"}
+
+
+@pytest.mark.parametrize("event", ["UserPromptSubmit", "Stop", "StopFailure", "PermissionRequest"])
+def test_a_hook_that_only_records_loads_the_light_core_and_the_standard_library_for_it(
+    session: FakeSession, event: str
+) -> None:
+    found = loaded(session, event)
+    assert ours(found) == GUARDED
+    assert found - GUARDED == standard(session)
