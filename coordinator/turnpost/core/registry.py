@@ -170,31 +170,20 @@ def main_checkout(folder: str) -> str:
 
     Claude Code resumes a session only from there (from the worktree it dies at once).
     """
-    return _checkout(folder)[1]
-
-
-def in_worktree(folder: str) -> bool:
-    """Whether a folder lies in a git worktree that is not its repository's main checkout."""
-    top, main = _checkout(folder)
-    return top != main
-
-
-def _checkout(folder: str) -> tuple[str, str]:
-    """The checkout a folder lies in and that repository's main one; the folder itself, twice, outside of any."""
     top = folder
     while top and top != "/":
         try:
             with open(top + "/.git", encoding="utf-8") as file:
                 link_text = file.read(4096).strip()
         except IsADirectoryError:
-            return top, top
+            return top
         except (OSError, ValueError):
             top = os.path.dirname(top)
             continue
         target = os.path.normpath(os.path.join(top, link_text.removeprefix("gitdir:").strip()))
         before, found, _ = target.partition("/.git/worktrees/")
-        return top, before if found else top
-    return folder, folder
+        return before if found else top
+    return folder
 
 
 def _record(name: str, kind: Kind, cwd: str, project: str, background: bool) -> Agent:

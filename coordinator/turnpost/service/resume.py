@@ -175,16 +175,13 @@ def folders(agent: Agent, state: State, claude: Claude) -> list[str]:
     """Where a resume may work, the likeliest first; folders that are gone are left out.
 
     From another folder than Claude Code keeps the session under it dies at once. Where no worktree is involved there is
-    but one folder; else Claude Code's own list tells best, asked only then since it takes a while. Worktrees come last:
-    the main checkout is where a session is kept, and its tools work in its worktree again.
+    but one folder; else Claude Code's own list tells best, asked only then since it takes a while.
     """
     known = [agent["cwd"], agent["root"], state["cwd"]]
     if len(set(known)) > 1:
         listed = next((s.cwd for s in claude.listing() if s.session_id == state["session_id"]), None)
         known.insert(0, listed or "")
-    there = [folder for folder in dict.fromkeys(known) if folder and os.path.isdir(folder)]
-    # Also one that Claude Code itself names: from an agent's own worktree the second resume dies.
-    return sorted(there, key=registry.in_worktree)
+    return [folder for folder in dict.fromkeys(known) if folder and os.path.isdir(folder)]
 
 
 def wait_until(condition: Callable[[], bool], end: float, pause: float = 0.02) -> bool:
