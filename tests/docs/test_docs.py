@@ -14,6 +14,7 @@ from typing import Any, get_args
 
 import click
 import pytest
+from pydantic import BaseModel
 
 from turnpost import __version__, config, toml_file
 from turnpost.actions import results
@@ -100,9 +101,7 @@ def refusal_rules() -> set[str]:
     for path in [*delivering(), PACKAGE / "cli" / "demo.py"]:
         found |= set(re.findall(r'\brule\s*=\s*"([a-z-]+)"', path.read_text()))
         found |= {
-            f"bad-{what}"
-            for what in BAD_WORDS.get(path.name, ())
-            if 'rule=f"bad-{what}"' in path.read_text()
+            f"bad-{what}" for what in BAD_WORDS.get(path.name, ()) if 'rule=f"bad-{what}"' in path.read_text()
         }
     # A wait tells its two rules as words of its own.
     assert '"ended" if result.over' in (PACKAGE / "cli" / "render.py").read_text()
@@ -246,9 +245,11 @@ def test_every_config_key_is_documented_with_its_default_and_range() -> None:
 
 def test_every_policy_key_is_documented_with_its_default() -> None:
     told = {word: row[1].strip("`") for row in rows(section("policy.toml")) for word in words(row[0])}
-    tables = {"": RuleTable, "loops.": LoopsTable, "delivery.": DeliveryTable}
+    tables: dict[str, type[BaseModel]] = {"": RuleTable, "loops.": LoopsTable, "delivery.": DeliveryTable}
     known = {
-        prefix + (field.alias or name): "" if field.is_required() or field.default is None else str(field.default)
+        prefix + (field.alias or name): ""
+        if field.is_required() or field.default is None
+        else str(field.default)
         for prefix, table in tables.items()
         for name, field in table.model_fields.items()
     }
@@ -372,7 +373,18 @@ def test_the_module_map_names_every_module_of_the_core_and_the_service() -> None
 
 def test_imports_point_the_way_the_architecture_says() -> None:
     above = {
-        "core": ("cli", "demo", "doctor", "actions", "service", "install", "lab", "harness", "config", "policy"),
+        "core": (
+            "cli",
+            "demo",
+            "doctor",
+            "actions",
+            "service",
+            "install",
+            "lab",
+            "harness",
+            "config",
+            "policy",
+        ),
         "service": ("cli", "demo", "doctor", "actions", "lab"),
         "install": ("cli", "demo", "doctor", "actions", "service", "lab", "harness"),
         "actions": ("cli", "demo", "doctor", "lab"),
