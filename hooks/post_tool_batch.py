@@ -1,10 +1,10 @@
 """PostToolBatch: brings urgent messages into the next model request.
 
 It runs after every batch of tool calls, so with nothing to do it must cost next to nothing: one small read, one look
-into a folder, and nothing imported but `os`.
+into a folder, and not even `os` is imported.
 """
 
-import os
+import posix
 
 from turnpost.core import home
 
@@ -12,9 +12,9 @@ from turnpost.core import home
 def has_work(root: str, key: str) -> bool:
     """Whether an urgent message waits, a permission prompt was answered, or plan mode may have ended."""
     folder = home.agent(root, key)
-    if any("u" in name[41:] for name in os.listdir(folder + "/queue")):
+    if any("u" in name[41:] for name in posix.listdir(folder + "/queue")):
         return True
-    return os.access(folder + "/blocked", os.F_OK) or os.access(folder + "/plan", os.F_OK)
+    return posix.access(folder + "/blocked", posix.F_OK) or posix.access(folder + "/plan", posix.F_OK)
 
 
 def main() -> None:

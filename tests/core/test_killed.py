@@ -26,6 +26,12 @@ MOST = 400
 SYSTEM = ("open", "write", "fsync", "rename", "link", "unlink", "mkdir", "utime", "close")
 
 
+@pytest.fixture(autouse=True)
+def _no_power_cuts(monkeypatch: pytest.MonkeyPatch) -> None:
+    """A kill loses nothing that was written: an fsync is an operation to die at, and need not be done."""
+    monkeypatch.setattr(os, "fsync", lambda fd: None)
+
+
 def _killing_itself_at(number: int) -> None:
     """Let this process die by SIGKILL before the `number`th operation: a call of `files`, or a system call in one."""
     count = 0
@@ -206,6 +212,24 @@ def test_a_settlement_killed_anywhere_is_settled_by_the_next_and_nothing_comes_t
             name for day in files.names(root + "/messages") for name in files.names(f"{root}/messages/{day}")
         ]
         assert [spool.receipt(root, one, message_id)["state"] for message_id in ids] == ["read", "read"]
+
+    assert every_kill(tmp_path, prepare, claim, check) > 10
+
+
+def test_what_a_killed_settlement_found_read_stays_read_when_the_conversation_is_gone(tmp_path: Path) -> None:
+    def prepare(root: str) -> None:
+        prepared(root)
+        all_read(root, claim(root))
+
+    def check(root: str) -> None:
+        one, _ = people(root)
+        box = mailbox.Mailbox(root, one["key"])
+        with box.lock():
+            box.settle(store.load_state(root, one["key"]))
+        Path(f"{root}/next.jsonl").touch()
+        spool.state(root, one["key"], SESSION.replace("1", "9"), f"{root}/next.jsonl", source="clear")
+        expire(root, one["key"])
+        assert claim(root) == []
 
     assert every_kill(tmp_path, prepare, claim, check) > 10
 

@@ -72,7 +72,7 @@ def ours(modules: set[str]) -> set[str]:
 
 
 def test_post_tool_batch_without_work_loads_nothing_but_its_paths(session: FakeSession) -> None:
-    assert loaded(session, "PostToolBatch") == OURS_ALWAYS | {"__future__"}
+    assert loaded(session, "PostToolBatch") == OURS_ALWAYS
 
 
 @pytest.mark.parametrize("event", ["UserPromptSubmit", "Stop", "StopFailure", "Notification", "SessionEnd"])
@@ -84,7 +84,7 @@ def test_a_hook_of_an_unknown_session_loads_the_light_core_at_most(session: Fake
 def test_claude_p_loads_nothing_but_its_paths(session: FakeSession) -> None:
     session.entrypoint = "sdk-cli"
     for event in ("SessionStart", "PostToolBatch"):
-        assert loaded(session, event) == OURS_ALWAYS | {"__future__"}
+        assert loaded(session, event) == OURS_ALWAYS
 
 
 @pytest.mark.parametrize("event", ["UserPromptSubmit", "Stop", "StopFailure", "PermissionRequest"])

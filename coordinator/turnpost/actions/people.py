@@ -6,7 +6,7 @@ from collections.abc import Sequence
 from typing import TYPE_CHECKING, NamedTuple, cast
 
 from turnpost.core import bell, clock, procs, registry, rules, sender, store, text
-from turnpost.core.errors import NotFound, Refused, UsageError
+from turnpost.core.errors import HarnessError, NotFound, Refused, UsageError
 from turnpost.core.mailbox import Mailbox
 from turnpost.core.sender import Speaker
 
@@ -71,6 +71,7 @@ def resolve(root: str, names: Sequence[str], speaker: Speaker) -> list[Agent]:
             found[agent["key"]] = agent
             known.add(name)
         except NotFound as error:
+            _refuse_foreign(name)
             unknown.append(error)
     if len(unknown) == 1:
         raise unknown[0]
@@ -117,6 +118,24 @@ def _recipient(root: str, name: str, speaker: Speaker) -> Agent:
     if word == "parent":
         return _parent(root, speaker)
     return registry.find(root, name)
+
+
+def _refuse_foreign(word: str) -> None:
+    """Tell a session of Claude Code's own from a mistyped name: only `wake` reaches it. Raises Refused (`foreign`)."""
+    if len(word) < 8 or not all(c in "0123456789abcdef-" for c in word):
+        return
+    from turnpost.harness import Claude
+
+    try:
+        sessions = Claude.find().listing()
+    except HarnessError:
+        return
+    if any(s.session_id and word in (s.session_id, s.session_id[:8]) for s in sessions):
+        raise Refused(
+            f"refused by rule 'foreign': {word} is a session without turnpost's hooks, which nothing can be sent into; "
+            f"`turnpost wake {word} BODY` forks it, and the copy gets the message",
+            rule="foreign", session=word,
+        )  # fmt: skip
 
 
 def _parent(root: str, speaker: Speaker) -> Agent:

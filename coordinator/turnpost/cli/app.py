@@ -33,6 +33,7 @@ COMMANDS = {
     "mission": "missions:mission",
     "policy": "policy:policy",
     "coordinator": "coordinator:coordinator",
+    "doctor": "doctor:doctor",
     "demo": "demo:demo",
     "completion": "completions:completion",
 }

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import os
 
-from turnpost.core import bell, clock, files, mailbox, procs, registry, store, text
+from turnpost.core import bell, clock, files, ids, mailbox, procs, registry, store, text
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
@@ -64,6 +64,7 @@ def attach(root: str, start: Start) -> Agent:
                 agent["retire"] = [*agent["retire"], state["session_id"]]
                 registry.save_agent(root, agent)
             left = registry.key_of_process(root, start.pid) if start.pid else None
+            agent["background"] = start.background
             registry.link(root, agent, start.session_id, start.pid)
             store.save_state(root, agent["key"], first_state(state, start))
         if left is not None and left != agent["key"]:
@@ -115,12 +116,24 @@ def _known(root: str, start: Start) -> Agent | None:
         registry.key_of_session(root, start.session_id),
         registry.key_of_process(root, start.pid) if start.pid else None,
         registry.key_of_session(root, _forked_from(start.pid)) if start.source == "fork" else None,
-        start.env_key or None,
+        _launched(root, start.env_key),
     ):
         # One that cannot be read stops us: a new agent in its place would take the session away from its mail.
         if key and (agent := registry.known_agent(root, key)):
             return agent
     return None
+
+
+def _launched(root: str, key: str) -> str | None:
+    """The agent a launch reserved for its first session.
+
+    A variable proves nothing, since a project's settings can set it: it never leads to the person, nor to an agent that
+    has had a session.
+    """
+    if not ids.is_id(key, "ag"):
+        return None
+    agent = registry.known_agent(root, key)
+    return key if agent is not None and agent["kind"] != "person" and not agent["sessions"] else None
 
 
 def _forked_from(pid: int) -> str:

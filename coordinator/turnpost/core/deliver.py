@@ -7,7 +7,7 @@ from __future__ import annotations
 
 import os
 
-from turnpost.core import fastjson, files, home, procs, rules, store
+from turnpost.core import clock, fastjson, files, home, procs, rules, store
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
@@ -180,8 +180,6 @@ def at_end(root: str, key: str, payload: Payload) -> None:
 
 def log_failure(root: str, where: str, error: BaseException) -> None:
     """Leave a trace of a hook that failed. That it cannot even do that must not stop anybody."""
-    from turnpost.core import clock
-
     line = {
         "at": clock.rfc3339(clock.now()),
         "action": "hook-failed",
@@ -215,9 +213,11 @@ def _take(
     everything: bool = True,
     whole: bool = False,
 ) -> list[str]:
-    """Claim what may enter at this boundary. With an empty queue and nothing on its way the mailbox is not even imported."""
+    """Claim what may enter at this boundary. With an empty queue and nothing to settle the mailbox is not even imported."""
     folder = home.agent(root, key)
-    if not files.names(folder + "/queue") and not files.names(folder + "/claimed"):
+    if not files.names(folder + "/queue") and all(
+        _woke_us(folder, name) for name in files.names(folder + "/claimed")
+    ):
         return []
     from turnpost.core.mailbox import Mailbox, make_claim
 
@@ -233,6 +233,23 @@ def _take(
         session_id=state["session_id"],
         want="all" if everything else "urgent",
         whole_first=whole,
+    )
+
+
+def _woke_us(folder: str, name: str) -> bool:
+    """Whether an entry on its way is what a waiter has just woken this very session with: it cannot come back yet.
+
+    Every wake passes here with nothing else to do, and to load the mailbox would hold back the model request it is for.
+    """
+    receipt = store.load(f"{folder}/claimed/{name}")
+    claim = receipt.get("claim") if receipt else None
+    return (
+        receipt is not None
+        and isinstance(claim, dict)
+        and receipt.get("boundary") == "rewake"
+        and receipt.get("state") == "claimed"
+        and claim.get("pid") == harness_pid() != 0
+        and clock.now() < claim.get("until", 0.0)
     )
 
 

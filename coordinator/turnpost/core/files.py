@@ -24,8 +24,21 @@ _counter = 0
 
 
 def mkdir(path: str) -> None:
-    """Make a private folder and its parents; one that is there stays as it is."""
-    os.makedirs(path, mode=0o700, exist_ok=True)
+    """Make a private folder and its parents; one that is there stays as it is.
+
+    Not by `os.makedirs`: that makes the parents, and so the spool itself, as open as the umask allows.
+    """
+    try:
+        os.mkdir(path, 0o700)
+    except FileNotFoundError:
+        parent = os.path.dirname(path)
+        if not parent:
+            raise
+        mkdir(parent)
+        mkdir(path)
+    except FileExistsError:
+        if not os.path.isdir(path):
+            raise
 
 
 def names(path: str) -> list[str]:

@@ -1,4 +1,6 @@
-"""Where everything lies under `$TURNPOST_HOME`. Paths only: nothing here opens a file.
+"""Where everything lies under `$TURNPOST_HOME`. Paths only, and nothing is imported: every hook starts here, most end here.
+
+`os` alone takes a sixth of a bare interpreter's start, `__future__` a fiftieth; `posix` is a part of the interpreter.
 
 agents/KEY/agent.json     who it is                 agents/KEY/queue/      what waits for it
 agents/KEY/state.json     what its session does     agents/KEY/claimed/    what is on its way
@@ -10,21 +12,19 @@ pending/KEY               a bell: KEY has something waiting or on its way
 missions/NAME.json        a mission           loops/                what pairs of agents wrote lately
 """
 
-from __future__ import annotations
-
-import os
+import posix
 import sys
 
 
 def home() -> str:
     """`$TURNPOST_HOME`, else the platform's folder for a user's state."""
-    given = os.environ.get("TURNPOST_HOME")
+    given = _variable("TURNPOST_HOME")
     if given:
-        return os.path.abspath(given)
-    user = os.path.expanduser("~")
+        return _absolute(given)
+    user = _user()
     if sys.platform == "darwin":
         return user + "/Library/Application Support/turnpost"
-    return (os.environ.get("XDG_STATE_HOME") or user + "/.local/state") + "/turnpost"
+    return (_variable("XDG_STATE_HOME") or user + "/.local/state") + "/turnpost"
 
 
 def agents(root: str) -> str:
@@ -86,16 +86,44 @@ def hooked_key(root: str) -> str | None:
 
     `claude -p` (entry point `sdk-cli`) and everything else without a person's or the background's terminal is left alone.
     """
-    if os.environ.get("CLAUDE_CODE_ENTRYPOINT") != "cli":
+    if _variable("CLAUDE_CODE_ENTRYPOINT") != "cli":
         return None
-    session_id = os.environ.get("CLAUDE_CODE_SESSION_ID", "")
+    session_id = _variable("CLAUDE_CODE_SESSION_ID")
     if not is_session_id(session_id):
         return None
     try:
-        fd = os.open(session(root, session_id), os.O_RDONLY | os.O_NOFOLLOW | os.O_NONBLOCK | os.O_CLOEXEC)
+        flags = posix.O_RDONLY | posix.O_NOFOLLOW | posix.O_NONBLOCK | posix.O_CLOEXEC
+        fd = posix.open(session(root, session_id), flags)
     except OSError:
         return None
     try:
-        return os.read(fd, 256).decode("ascii", "replace").strip() or None
+        return posix.read(fd, 256).decode("ascii", "replace").strip() or None
     finally:
-        os.close(fd)
+        posix.close(fd)
+
+
+def _variable(name: str) -> str:
+    """An environment variable. Where `os` is loaded, its `environ` counts: that one can be changed."""
+    loaded = sys.modules.get("os")
+    if loaded is not None:
+        return str(loaded.environ.get(name, ""))
+    value = posix.environ.get(name.encode(), b"")
+    return value.decode(sys.getfilesystemencoding(), sys.getfilesystemencodeerrors())
+
+
+def _absolute(path: str) -> str:
+    first, *parts = path.split("/")
+    if first or not parts or any(part in ("", ".", "..") for part in parts):
+        import os
+
+        return os.path.abspath(path)
+    return path
+
+
+def _user() -> str:
+    given = _variable("HOME").rstrip("/")
+    if given:
+        return given
+    import os
+
+    return os.path.expanduser("~")

@@ -39,11 +39,11 @@ class Mailbox:
 
     def waiting(self) -> list[str]:
         """Names of the entries that wait, in the order received."""
-        return files.names(self.queue)
+        return [name for name in files.names(self.queue) if _is_entry(name)]
 
     def in_flight(self) -> list[str]:
         """Names of the entries that are claimed or delivered but not yet read."""
-        return files.names(self.claimed)
+        return [name for name in files.names(self.claimed) if _is_entry(name)]
 
     def held(self) -> bool:
         """Whether a person keeps this agent from being woken."""
@@ -197,7 +197,7 @@ class Mailbox:
         """How far a message has come here; None when this mailbox never had it. Needs no lock."""
         for _ in range(3):  # a rename between two looks can hide it once
             for folder in (self.queue, self.claimed):
-                for name in files.names(folder):
+                for name in filter(_is_entry, files.names(folder)):
                     if entry_id(name) == message_id:
                         receipt = self._receipt(folder, name)
                         if folder == self.queue:
@@ -214,6 +214,7 @@ class Mailbox:
             self._receipt(folder, name)
             for folder in (self.queue, self.claimed)
             for name in files.names(folder)
+            if _is_entry(name)
         ]
 
     def _carry(self, name: str, receipt: Receipt) -> None:
@@ -272,6 +273,18 @@ class Mailbox:
         """Keep an entry whose message cannot be read where `doctor` finds it, out of the way of the others."""
         files.mkdir(self.folder + "/damaged")
         files.move(f"{self.queue}/{name}", f"{self.folder}/damaged/{name}")
+
+
+def _is_entry(name: str) -> bool:
+    """Whether a name in a queue is one of ours: a stranger's file there stops nobody's mail."""
+    order, dash, rest = name[:10], name[10:11], name[ENTRY_NAME:]
+    return (
+        order.isdigit()
+        and len(order) == 10
+        and dash == "-"
+        and ids.is_id(entry_id(name), "msg")
+        and rest in ("", "-u")
+    )
 
 
 def entry_id(name: str) -> str:

@@ -111,6 +111,8 @@ def recover(root: str, older_than: float = 10.0) -> list[str]:
             continue
         with ExitStack() as stack:
             boxes = [mailbox.Mailbox(root, key) for key in sorted({party["key"] for party in message["to"]})]
+            # A launch that failed has taken its agent away: the others still get theirs.
+            boxes = [box for box in boxes if files.exists(box.queue)]
             for box in boxes:
                 stack.enter_context(box.lock(5.0))
             if not files.exists(f"{home.outbox(root)}/{name}"):

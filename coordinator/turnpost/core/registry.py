@@ -151,8 +151,10 @@ def link(root: str, agent: Agent, session_id: str, pid: int) -> None:
     files.write(home.session(root, session_id), agent["key"].encode())
     if pid and (start := procs.token(pid)):
         files.write(f"{root}/pids/{pid}", f"{agent['key']} {start}".encode(), durable=False)
+    known = load_agent(root, agent["key"])
     if agent["sessions"][-1:] != [session_id]:
         agent["sessions"] = [*(s for s in agent["sessions"] if s != session_id), session_id]
+    if agent != known:
         save_agent(root, agent)
 
 

@@ -33,8 +33,9 @@ def who(root: str, pid: int | None = None) -> Speaker:
     cannot be found any more, as for a process that was left behind, the speaker is nobody we know.
     """
     person = registry.load_agent(root, registry.PERSON) or registry.unsaved_person()
-    inside = 0
-    for ancestor in procs.ancestors(pid or os.getpid()):
+    own = pid or os.getpid()
+    inside = own if procs.environment_has(own, b"CLAUDECODE=1") else 0
+    for ancestor in procs.ancestors(own):
         key = registry.key_of_process(root, ancestor)
         if key and (agent := registry.load_agent(root, key)):
             return Speaker(agent)

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import signal
+import threading
 from collections.abc import Generator, Sequence
 from concurrent.futures import Future, ThreadPoolExecutor
 from contextlib import contextmanager
@@ -32,18 +33,22 @@ def play(
     Raises LabError when not even the set-up works; what fails in a scene is a failure of the answer.
     """
     timeline = Timeline(stream)
+    pool = ThreadPoolExecutor(len(scenery), thread_name_prefix="scene")
     with _interruptible(), ScriptedModel() as model:
         world = World(claude, model.url, keep=keep)
-        stage = Stage(world, model, world.project("shop", settings=_SETTINGS), timeline)
-        with ThreadPoolExecutor(len(scenery), thread_name_prefix="scene") as pool, _ended(stage):
+        over = threading.Event()
+        try:
+            stage = Stage(world, model, world.project("shop", settings=_SETTINGS), timeline, over)
             timeline.tell("-", f"Claude Code {version} in {world.root}, a scripted model on loopback")
             stage.command("install", "--project", str(stage.project))
             timeline.tell("-", "turnpost's hooks are installed in a project")
             jobs = {scene: pool.submit(scene.play, stage, scene.agent) for scene in scenery}
             deliveries = _collected(stage, jobs)
-            failures = [*stage.failures, *checks.faults(deliveries)]
-            failures += checks.missing((d.agent for d in deliveries), (s.agent for s in scenery))
             timeline.tell("-", "cleaning up")
+        finally:
+            _end(world, over, pool)
+    failures = [*stage.failures, *checks.faults(deliveries)]
+    failures += checks.missing((d.agent for d in deliveries), (s.agent for s in scenery))
     kept = str(world.root) if keep else None
     return Shown(version, round(timeline.seconds(), 1), tuple(deliveries), tuple(failures), kept)
 
@@ -92,22 +97,18 @@ def _millis(start: float | None, end: float | None) -> int | None:
     return None if start is None or end is None else round((end - start) * 1000)
 
 
-@contextmanager
-def _ended(stage: Stage) -> Generator[None]:
-    """Whatever happens inside, nothing of the laboratory lives on outside. Signals wait until that is done."""
+def _end(world: World, over: threading.Event, pool: ThreadPoolExecutor) -> None:
+    """Nothing of the laboratory lives on. Signals wait until that is done; it is done within a minute at worst."""
+    before = {number: signal.signal(number, signal.SIG_IGN) for number in _ENDING}
     try:
-        yield
+        over.set()
+        world.close()
+        # The scenes' commands have ended with their world. One may have been about to start just then.
+        pool.shutdown(wait=True, cancel_futures=True)
+        processes.end_all(world.home)
     finally:
-        before = {number: signal.signal(number, signal.SIG_IGN) for number in _ENDING}
-        try:
-            stage.over.set()
-            stage.world.close()
-            # A scene may have been about to start a command as its world ended.
-            while processes.in_home(stage.world.home):
-                processes.end_all(stage.world.home)
-        finally:
-            for number, handler in before.items():
-                signal.signal(number, handler)
+        for number, handler in before.items():
+            signal.signal(number, handler)
 
 
 @contextmanager

@@ -9,7 +9,7 @@ from collections.abc import Callable, Sequence
 from pathlib import Path
 from typing import Any, TypeVar
 
-from turnpost.core import render
+from turnpost.core import clock, render
 from turnpost.core.errors import TimedOut
 from turnpost.demo.results import Failure
 from turnpost.demo.timeline import Timeline
@@ -29,14 +29,19 @@ class Cut(LabError):
 
 
 class Stage:
-    """The laboratory as the scenes see it. All methods may be called from several threads."""
+    """The laboratory as the scenes see it. All methods may be called from several threads.
 
-    def __init__(self, world: World, model: ScriptedModel, project: Path, timeline: Timeline) -> None:
+    When `over` is set nothing more is started: every method that would raises Cut.
+    """
+
+    def __init__(
+        self, world: World, model: ScriptedModel, project: Path, timeline: Timeline, over: threading.Event
+    ) -> None:
         self.world = world
         self.model = model
         self.project = project
         self.timeline = timeline
-        self.over = threading.Event()
+        self._over = over
         self.failures: list[Failure] = []
 
     def tell(self, who: str, what: str) -> None:
@@ -82,8 +87,11 @@ class Stage:
 
     def wait_read(self, name: str, message_id: str) -> None:
         """Wait until the message is read; told in the timeline."""
-        state = self._wait_for(message_id, "read")["state"]
-        self.tell(name, f"...{message_id[-6:]} {state} by {self.receipt(name, message_id)['boundary']}")
+        self._wait_for(message_id, "read")
+        receipt = self.receipt(name, message_id)
+        queued, read = clock.parse(receipt["queued_at"]), clock.parse(receipt["read_at"] or "")
+        took = f" after {(read - queued) * 1000:,.0f} ms" if queued and read else ""
+        self.tell(name, f"...{message_id[-6:]} {receipt['state']} by {receipt['boundary']}{took}")
 
     def receipt(self, name: str, message_id: str) -> dict[str, Any]:
         """How far a message has come."""
@@ -133,5 +141,5 @@ class Stage:
 
     def go_on(self) -> None:
         """Raise Cut when the demo is being ended."""
-        if self.over.is_set():
+        if self._over.is_set():
             raise Cut("the demo was ended")

@@ -1,0 +1,177 @@
+"""Sending: all recipients or none, refusals that leave no trace, and sends that were cut off."""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+import pytest
+
+from tests.core import spool
+from turnpost.core import clock, files, home, mailbox, outbox, rules, store
+from turnpost.core.errors import LockBusy, Refused
+from turnpost.core.records import TYPE_CHECKING
+
+if TYPE_CHECKING:
+    from turnpost.core.records import Agent
+
+
+@pytest.fixture
+def root(tmp_path: Path) -> str:
+    return spool.make(tmp_path)
+
+
+@pytest.fixture
+def pair(root: str) -> tuple[Agent, Agent]:
+    return spool.agent(root, "alpha"), spool.agent(root, "beta")
+
+
+def test_a_send_reaches_all_and_rings_for_each(root: str, pair: tuple[Agent, Agent]) -> None:
+    sent = spool.send(root, "hello", *pair)
+    for one in pair:
+        receipt = spool.receipt(root, one, sent)
+        assert (receipt["state"], receipt["attempts"]) == ("queued", 0)
+        assert files.exists(f"{home.pending(root)}/{one['key']}")
+    assert files.names(home.outbox(root)) == []
+    stored = mailbox.load_message(root, sent)
+    assert stored is not None
+    assert stored["body"] == "hello"
+
+
+def test_one_full_mailbox_refuses_all_and_writes_nothing(root: str, pair: tuple[Agent, Agent]) -> None:
+    one, two = pair
+    for number in range(3):
+        outbox.send(root, spool.message(f"{number}", one), [one], limit=3)
+    before = spool.tree(root)
+    with pytest.raises(Refused) as refused:
+        outbox.send(root, spool.message("x", one, two), [one, two], limit=3)
+    assert refused.value.rule == "mailbox-full"
+    assert refused.value.numbers == {"waiting": 3, "limit": 3, "recipient": "alpha"}
+    assert spool.tree(root) == before
+
+
+def test_a_busy_recipient_is_a_time_out_and_nothing_is_written(
+    root: str, pair: tuple[Agent, Agent], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    before = spool.tree(root)
+    real = files.Lock
+    with mailbox.Mailbox(root, pair[1]["key"]).lock():
+        monkeypatch.setattr(files, "Lock", lambda path, timeout: real(path, 0.05))
+        with pytest.raises(LockBusy):
+            spool.send(root, "x", *pair)
+    assert spool.tree(root) == before
+
+
+def test_a_second_identical_body_is_counted(root: str, pair: tuple[Agent, Agent]) -> None:
+    one, two = pair
+    counts = [outbox.send(root, spool.message("same", one), [one])[one["key"]] for _ in range(3)]
+    assert counts == [1, 2, 3]
+    assert outbox.send(root, spool.message("other", one), [one]) == {one["key"]: 1}
+    assert outbox.send(root, spool.message("same", two), [two]) == {two["key"]: 1}
+
+
+def test_a_damaged_memory_of_bodies_costs_no_send(root: str, pair: tuple[Agent, Agent]) -> None:
+    one, _ = pair
+    for damage in (b"{", b'{"digests": 5}', b"[]"):
+        Path(home.agent(root, one["key"]) + "/recent").write_bytes(damage)
+        spool.send(root, "x", one)
+    assert len(spool.bodies(root, one)) == 3
+
+
+def test_a_send_that_was_cut_off_is_finished_once_it_is_old_enough(
+    root: str, pair: tuple[Agent, Agent]
+) -> None:
+    message = spool.message("late", *pair)
+    files.write(f"{home.outbox(root)}/{message['id']}.json", store.pack(message))
+    assert outbox.recover(root) == []
+    assert outbox.recover(root, older_than=0.0) == [message["id"]]
+    assert outbox.recover(root, older_than=0.0) == []
+    assert spool.bodies(root, pair[0]) == spool.bodies(root, pair[1]) == ["late"]
+
+
+def test_a_recovery_does_not_bring_back_what_was_taken_back(root: str, pair: tuple[Agent, Agent]) -> None:
+    one, two = pair
+    sent = spool.send(root, "hello", one, two)
+    message = mailbox.load_message(root, sent)
+    assert message is not None
+    box = mailbox.Mailbox(root, one["key"])
+    with box.lock():
+        assert box.end(sent, "cancelled")
+    files.write(f"{home.outbox(root)}/{sent}.json", store.pack(message))
+    outbox.recover(root, older_than=0.0)
+    assert spool.receipt(root, one, sent)["state"] == "cancelled"
+    assert spool.bodies(root, one) == []
+    assert spool.bodies(root, two) == ["hello"]
+
+
+def test_a_damaged_record_in_the_outbox_stops_no_other(root: str, pair: tuple[Agent, Agent]) -> None:
+    message = spool.message("late", *pair)
+    Path(f"{home.outbox(root)}/junk.json").write_bytes(b"{")
+    Path(f"{home.outbox(root)}/msg-00000000000000000000000000.json").write_bytes(b"{")
+    files.write(f"{home.outbox(root)}/{message['id']}.json", store.pack(message))
+    assert outbox.recover(root, older_than=0.0) == [message["id"]]
+
+
+def test_a_recipient_that_is_gone_stops_no_other_recovery(root: str, pair: tuple[Agent, Agent]) -> None:
+    gone = spool.message("to nobody", {**pair[0], "key": "ag-00000000000000000000000000"})
+    late = spool.message("late", *pair)
+    for message in (gone, late):
+        files.write(f"{home.outbox(root)}/{message['id']}.json", store.pack(message))
+    assert late["id"] in outbox.recover(root, older_than=0.0)
+    assert spool.bodies(root, pair[1]) == ["late"]
+
+
+def test_a_stray_file_in_a_queue_stops_nothing(root: str, pair: tuple[Agent, Agent]) -> None:
+    one, _ = pair
+    for folder in ("queue", "claimed"):
+        for name in ("notes.txt", "0000000001-junk", "x"):
+            Path(f"{home.agent(root, one['key'])}/{folder}/{name}").write_bytes(b"?")
+    sent = spool.send(root, "hello", one)
+    box = mailbox.Mailbox(root, one["key"])
+    state = spool.state(root, one["key"], "11111111", "")
+    with box.lock():
+        box.settle(state)
+        blocks = box.claim(
+            "prompt", rules.CONTEXT_UNITS, mailbox.make_claim(0, ""), recipient="alpha", session_id="11111111"
+        )
+    assert [sent in block for block in blocks] == [True]
+
+
+def test_a_message_of_many_failed_handovers_is_given_up_and_stops_no_other(
+    root: str, pair: tuple[Agent, Agent]
+) -> None:
+    one, _ = pair
+    first, second = spool.send(root, "first", one), spool.send(root, "second", one)
+    box = mailbox.Mailbox(root, one["key"])
+    entry = f"{box.queue}/{box.waiting()[0]}"
+    record = store.load(entry)
+    assert record is not None
+    files.write(entry, store.pack({**record, "attempts": rules.DELIVERIES}))
+    assert box.exhausted() == [first]
+    blocks = box.claim(
+        "prompt", rules.CONTEXT_UNITS, mailbox.make_claim(0, ""), recipient="alpha", session_id="11111111"
+    )
+    assert [second in block for block in blocks] == [True]
+
+
+def test_a_claim_is_exclusive_in_order_and_cuts_nothing(root: str, pair: tuple[Agent, Agent]) -> None:
+    one, _ = pair
+    sent = [spool.send(root, f"{number} " + "x" * 3_000, one) for number in range(4)]
+    box = mailbox.Mailbox(root, one["key"])
+    claim = mailbox.make_claim(0, "")
+    blocks = box.claim("prompt", rules.CONTEXT_UNITS, claim, recipient="alpha", session_id="11111111")
+    assert [block.partition('about="')[2][:30] for block in blocks] == sent[:2]
+    assert all(block.count("x" * 3_000) == 1 for block in blocks)
+    # What follows waits until the first ones are proven.
+    assert box.claim("prompt", rules.CONTEXT_UNITS, claim, recipient="alpha", session_id="11111111") == []
+    assert [spool.receipt(root, one, message)["state"] for message in sent] == ["claimed"] * 2 + [
+        "queued"
+    ] * 2
+
+
+def test_what_is_on_its_way_cannot_be_taken_back(root: str, pair: tuple[Agent, Agent]) -> None:
+    one, _ = pair
+    sent = spool.send(root, "hello", one)
+    box = mailbox.Mailbox(root, one["key"])
+    box.claim("prompt", 9_000, mailbox.make_claim(0, ""), recipient="alpha", session_id="11111111")
+    assert not box.end(sent, "cancelled")
+    assert clock.now() - (spool.receipt(root, one, sent)["claimed_at"] or 0) < 60
