@@ -109,13 +109,15 @@ if TYPE_CHECKING:
         resume: NotRequired[Resume | None]
 
     class Resume(TypedDict):
-        """A resume under way, or the ones that failed."""
+        """A resume under way, with the process of its command, or the ones that failed."""
 
         at: float
         tries: int
         next: float
         error: str | None
         pending: bool
+        pid: NotRequired[int]
+        token: NotRequired[str | None]
 
     class Mission(TypedDict):
         """A common task. Its members are the agents whose `mission` is its name; `coordinator` is an agent's key."""
