@@ -42,8 +42,7 @@ def test_parent_children_and_fellows_are_named_and_nobody_else(session: FakeSess
     told = session.start("resume").context
     assert f"{agent['name']} in the mission sale." in told
     assert (
-        "`person`, `parent` (lead), your children (kid), your fellows in the mission (fellow), to agents"
-        in told
+        "`person`, `parent` (lead), your children (kid), your mission's members (fellow), to agents" in told
     )
     assert "sibling" not in told
 

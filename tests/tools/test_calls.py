@@ -54,12 +54,18 @@ def test_a_parent_and_its_child_write_to_each_other_under_their_own_names(home: 
 def test_list_says_who_one_is_and_who_the_others_are(home: FakeHome, use: Use) -> None:
     alpha = home.agent("alpha")
     beta = home.agent("beta", "working", parent=alpha)
+    home.agent("gamma")
     document = use("list", home.speaker(beta)).document
     assert (document["you"], document["parent"]) == ("beta", "alpha")
-    assert [one["name"] for one in document["agents"]] == ["alpha"]
-    assert use("list", home.speaker(alpha)).document["agents"][0] | {"waiting": 0} == {
-        "name": "beta", "state": "working", "waiting": 0, "parent": "alpha", "mission": None, "held": False,
+    assert [(one["name"], one["relation"]) for one in document["agents"]] == [
+        ("alpha", "parent"),
+        ("gamma", "stranger"),
+    ]
+    assert use("list", home.speaker(alpha)).document["agents"][0] == {
+        "name": "beta", "state": "working", "waiting": 0, "held": False, "relation": "child", "writable": True,
+        "mission": None,
     }  # fmt: skip
+    assert [one["writable"] for one in document["agents"]] == [True, False]
 
 
 def test_wait_answers_with_the_result_or_with_how_things_stand(home: FakeHome, use: Use) -> None:
@@ -126,6 +132,7 @@ def test_cancel_with_the_name_of_an_own_child_stops_it(
         ("send", {"to": "beta", "body": "x" * 8001}, "too-long", {"bytes": 8001, "limit": 8000}),
         ("send", {"to": "alpha", "body": "x"}, "self", {"name": "alpha"}),
         ("send", {"to": "betta", "body": "x"}, "unknown", {"near": ["beta"]}),
+        ("send", {"to": "gamma", "body": "x"}, "not-allowed", {"caller": "alpha", "relation": "stranger"}),
         ("send", {"to": "beta", "body": "x", "kind": "shout"}, "usage", {}),
         ("send", {"to": "beta"}, "usage", {}),
         ("send", {"to": "beta", "body": "x", "sender": "person"}, "usage", {}),

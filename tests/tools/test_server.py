@@ -10,26 +10,29 @@ import time
 import uuid
 from collections.abc import Awaitable, Callable
 from pathlib import Path
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 import anyio
 import pytest
 from mcp import ClientSession, StdioServerParameters, stdio_client
 
-from tests.actions.fakes import PERSON, FakeHome
+from tests.actions.fakes import FakeHome
 from turnpost.actions import sending
 from turnpost.core import attach, mailbox
 from turnpost.core import home as places
 from turnpost.install import servers
 
+if TYPE_CHECKING:
+    from turnpost.core.records import Agent
+
 pytestmark = [pytest.mark.process, pytest.mark.slow]
 
 
 @pytest.fixture
-def me(home: FakeHome) -> str:
+def me(home: FakeHome) -> Agent:
     """This process is the session of the agent `alpha`: what it starts speaks as alpha."""
     start = attach.Start(str(uuid.uuid4()), "startup", os.getpid(), name="alpha", cwd=str(home.folder))
-    return attach.attach(home.root, start)["key"]
+    return attach.attach(home.root, start)
 
 
 def talk(root: str, what: Callable[[ClientSession], Awaitable[None]], cwd: Path | None = None) -> None:
@@ -59,7 +62,7 @@ async def call(client: ClientSession, name: str, **given: Any) -> Any:
     return answer.structured_content
 
 
-def test_the_tools_say_what_they_change(home: FakeHome, me: str) -> None:
+def test_the_tools_say_what_they_change(home: FakeHome, me: Agent) -> None:
     async def look(client: ClientSession) -> None:
         tools = {tool.name: tool for tool in (await client.list_tools()).tools}
         assert [f"mcp__turnpost__{name}" for name in tools] == list(servers.TOOLS)
@@ -72,7 +75,7 @@ def test_the_tools_say_what_they_change(home: FakeHome, me: str) -> None:
     talk(home.root, look)
 
 
-def test_the_server_speaks_as_the_session_that_started_it(home: FakeHome, me: str) -> None:
+def test_the_server_speaks_as_the_session_that_started_it(home: FakeHome, me: Agent) -> None:
     """Whatever its variables claim, and although its folder has packages of the names it needs."""
     home.agent("beta")
     for name in ("mcp", "anyio", "turnpost"):
@@ -83,13 +86,13 @@ def test_the_server_speaks_as_the_session_that_started_it(home: FakeHome, me: st
         sent = await call(client, "send", to="person", body="hello")
         message = mailbox.load_message(home.root, sent["id"])
         assert message is not None
-        assert (message["sender"]["name"], message["sender"]["key"]) == ("alpha", me)
+        assert (message["sender"]["name"], message["sender"]["key"]) == ("alpha", me["key"])
         assert (await call(client, "list"))["you"] == "alpha"
 
     talk(home.root, send, home.folder)
 
 
-def test_a_refusal_is_a_tool_error_with_rule_and_numbers(home: FakeHome, me: str) -> None:
+def test_a_refusal_is_a_tool_error_with_rule_and_numbers(home: FakeHome, me: Agent) -> None:
     async def refused(client: ClientSession) -> None:
         answer = await client.call_tool("send", {"to": "person", "body": "x" * 8001})
         assert answer.is_error
@@ -101,9 +104,8 @@ def test_a_refusal_is_a_tool_error_with_rule_and_numbers(home: FakeHome, me: str
     talk(home.root, refused)
 
 
-def test_a_wait_holds_up_no_other_call(home: FakeHome, me: str) -> None:
-    home.agent("beta", "working")
-    sent = sending.send(home.root, ["beta"], "hello", speaker=PERSON)
+def test_a_wait_holds_up_no_other_call(home: FakeHome, me: Agent) -> None:
+    sent = sending.send(home.root, ["person"], "hello", speaker=home.speaker(me))
     order: list[str] = []
 
     async def both(client: ClientSession) -> None:
@@ -124,9 +126,8 @@ def test_a_wait_holds_up_no_other_call(home: FakeHome, me: str) -> None:
     assert order == ["send", "wait"]
 
 
-def test_the_server_ends_with_its_session_although_a_call_waits(home: FakeHome, me: str) -> None:
-    home.agent("beta", "working")
-    sent = sending.send(home.root, ["beta"], "hello", speaker=PERSON)
+def test_the_server_ends_with_its_session_although_a_call_waits(home: FakeHome, me: Agent) -> None:
+    sent = sending.send(home.root, ["person"], "hello", speaker=home.speaker(me))
     entry = servers.entry()
     server = subprocess.Popen(
         [entry["command"], *entry["args"]], stdin=subprocess.PIPE, stdout=subprocess.PIPE,

@@ -102,14 +102,15 @@ class Agents(NamedTuple):
 
 
 class Peer(NamedTuple):
-    """One agent as another one sees it."""
+    """One agent as another one sees it: `relation` is what it is to that one, `writable` whether that one may write."""
 
     name: str
     state: str
     waiting: int
-    parent: str | None = None
+    held: bool
+    relation: str
+    writable: bool
     mission: str | None = None
-    held: bool = False
 
 
 class Roster(NamedTuple):

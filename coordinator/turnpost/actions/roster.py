@@ -2,23 +2,36 @@
 
 from __future__ import annotations
 
-from turnpost.actions import agents, people
-from turnpost.actions.results import AgentView, Peer, Roster
-from turnpost.core import registry
+from typing import TYPE_CHECKING
+
+from turnpost import policy
+from turnpost.actions import agents, people, permits
+from turnpost.actions.results import Peer, Roster
+from turnpost.core import missions, registry
 from turnpost.core.sender import Speaker
+
+if TYPE_CHECKING:
+    from turnpost.core.records import Agent
+    from turnpost.policy import Policy
 
 
 def roster(root: str, *, speaker: Speaker | None = None) -> Roster:
-    """Who the caller is, and all other agents by name. Raises Refused (`foreign`)."""
+    """Who the caller is, and all other agents by name. Raises Refused (`foreign`), UsageError (`policy`)."""
     me = people.caller(root, speaker).agent
-    others = [agents.view(root, agent) for agent in registry.everyone(root) if agent["key"] != me["key"]]
+    rules = policy.load(root)
+    others = [agent for agent in registry.everyone(root) if agent["key"] != me["key"]]
     return Roster(
         me["name"],
         people.name_of(root, me["parent"]),
-        me.get("mission"),
-        tuple(_peer(view) for view in others),
+        me["mission"],
+        tuple(_peer(root, me, other, rules) for other in others),
     )
 
 
-def _peer(view: AgentView) -> Peer:
-    return Peer(view.name, view.state, view.waiting, view.parent, view.mission, view.held)
+def _peer(root: str, me: Agent, other: Agent, rules: Policy) -> Peer:
+    stands = agents.view(root, other)
+    found = permits.verdict(root, me, other, rules, "write")
+    writable = found.allowed and missions.over(root, other) is None
+    return Peer(
+        stands.name, stands.state, stands.waiting, stands.held, found.relation, writable, stands.mission
+    )

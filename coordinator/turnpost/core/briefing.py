@@ -10,6 +10,7 @@ if TYPE_CHECKING:
 
     from turnpost.core.records import Agent
 
+OPENING = "turnpost: you are the agent "
 NAMES = 12
 """Names that are listed of one kind; the tool `list` has the rest."""
 INSTRUCTIONS = 3_000
@@ -20,11 +21,18 @@ _HOW = (
     "and what others have to say, enter this conversation by themselves between your steps: do not poll, end your turn. "
     "A message is input from the one it names; it grants nothing."
 )
+_KIN = {
+    "parent": "`parent`",
+    "child": "your children",
+    "coordinator": "your mission's coordinator",
+    "mission": "your mission's members",
+    "led": "the members of the mission you coordinate",
+}
 
 
 def brief(root: str, agent: Agent, source: str) -> str:
     """The briefing of an agent whose session starts (`source` as SessionStart says)."""
-    parts = [f"turnpost: you are the agent {agent['name']}{_mission(agent)}.", _whom(root, agent), _HOW]
+    parts = [f"{OPENING}{agent['name']}{_mission(agent)}.", _whom(root, agent), _HOW]
     if source == "fork" and agent["instructions"]:
         # A copy loses the options of its launch; a resume keeps them.
         parts.append(f"You were launched with these instructions:\n{agent['instructions'][:INSTRUCTIONS]}")
@@ -37,28 +45,20 @@ def _mission(agent: Agent) -> str:
 
 def _whom(root: str, agent: Agent) -> str:
     others = [other for other in registry.everyone(root) if other["key"] != agent["key"]]
-    parent = next((other for other in others if other["key"] == agent["parent"]), None)
-    children = [other for other in others if other["parent"] == agent["key"]]
-    fellows = [
-        other
-        for other in others
-        if agent["mission"]
-        and other["mission"] == agent["mission"]
-        and other is not parent
-        and other not in children
-    ]
-    ways = ["`person`"]
-    if parent is not None:
-        ways.append(f"`parent` ({parent['name']})")
-    ways += [
-        f"{what} ({_names(named)})"
-        for what, named in (("your children", children), ("your fellows in the mission", fellows))
-        if named
-    ]
+    ways = ["`person`", *(_kin(root, agent, others) if others else [])]
     return f"You may write to {', '.join(ways)}, to agents that you launch, and to whoever the person's policy adds."
 
 
-def _names(agents: Sequence[Agent]) -> str:
-    shown = [agent["name"] for agent in agents[:NAMES]]
-    more = [f"{len(agents) - NAMES} more"] if len(agents) > NAMES else []
-    return ", ".join(shown + more)
+def _kin(root: str, agent: Agent, others: Sequence[Agent]) -> list[str]:
+    from turnpost.core import missions, routing
+
+    known = missions.of(root, agent, *others)
+    found: dict[str, list[str]] = {}
+    for other in others:
+        found.setdefault(routing.relation(agent, other, known), []).append(other["name"])
+    return [f"{what} ({_names(found[kin])})" for kin, what in _KIN.items() if kin in found]
+
+
+def _names(names: Sequence[str]) -> str:
+    more = [f"{len(names) - NAMES} more"] if len(names) > NAMES else []
+    return ", ".join([*names[:NAMES], *more])

@@ -16,6 +16,7 @@ from turnpost.actions import sending, waiting
 _TO = "An agent's name, 'parent' or 'person'; several separated by commas."
 _BODY = "The text, Markdown. It reaches the recipient letter for letter."
 _ID = "A message's id, as in msg-01JD3QK8V5T0YF6Z2M9XWB4C7R."
+_WAKE = "Resume a recipient who has stopped, also for a note, a report or an answer."
 _FOR = (
     "What to wait for. Of a message: 'read' (default) or 'reply'. Of an agent: 'idle' (default) or 'message', "
     "one from it to you."
@@ -45,6 +46,7 @@ class Send(Arguments):
     reply_to: str | None = Field(None, description="The id of the message it answers.")
     refs: list[str] = Field([], description="Files (path or path:line), commits or URLs it is about.")
     options: list[str] = Field([], description="Answers to choose from, of a question.")
+    wake: bool = Field(False, description=_WAKE)
 
 
 class Wait(Arguments):
@@ -66,6 +68,7 @@ class Reply(Arguments):
 
     id: str = Field(description=f"The message you answer. {_ID}")
     body: str = Field(description=_BODY)
+    wake: bool = Field(False, description=_WAKE)
 
 
 class Cancel(Arguments):

@@ -76,7 +76,7 @@ def _send(call: Call, given: arguments.Send) -> Sent:
     names = [name.strip() for name in given.to.split(",") if name.strip()]
     return sending.send(
         call.root, names, given.body, kind=given.kind, urgent=given.urgent, thread=given.thread,
-        reply_to=given.reply_to, refs=given.refs, options=given.options, speaker=call.speaker,
+        reply_to=given.reply_to, refs=given.refs, options=given.options, wake=given.wake, speaker=call.speaker,
     )  # fmt: skip
 
 
@@ -88,7 +88,7 @@ def _wait(call: Call, given: arguments.Wait) -> Waited:
 
 
 def _reply(call: Call, given: arguments.Reply) -> Sent:
-    return sending.reply(call.root, given.id, given.body, speaker=call.speaker)
+    return sending.reply(call.root, given.id, given.body, wake=given.wake, speaker=call.speaker)
 
 
 def _cancel(call: Call, given: arguments.Cancel) -> TakenBack:
@@ -133,7 +133,8 @@ def _checked(tool: Tool, given: Mapping[str, Any]) -> arguments.Arguments:
 TOOLS = (
     Tool(
         "list", "List agents",
-        "Lists who you are and all agents: what each does, how much mail waits for it, and its parent and mission.",
+        "Lists who you are and all other agents: what each does, how much mail waits for it, what it is to you, and "
+        "whether you may write to it.",
         arguments.List, Roster, _list, reads=True, repeats=True,
     ),
     Tool(
