@@ -390,6 +390,7 @@ def test_imports_point_the_way_the_architecture_says() -> None:
     above = {
         "core": (
             "cli",
+            "tools",
             "demo",
             "doctor",
             "actions",
@@ -400,10 +401,10 @@ def test_imports_point_the_way_the_architecture_says() -> None:
             "config",
             "policy",
         ),
-        "service": ("cli", "tools", "demo", "doctor", "actions", "lab"),
+        "service": ("cli", "tools", "tools", "demo", "doctor", "actions", "lab"),
         "tools": ("cli", "demo", "doctor", "lab"),
-        "install": ("cli", "tools", "demo", "doctor", "actions", "service", "lab", "harness"),
-        "actions": ("cli", "tools", "demo", "doctor", "lab"),
+        "install": ("cli", "tools", "tools", "demo", "doctor", "actions", "service", "lab", "harness"),
+        "actions": ("cli", "tools", "tools", "demo", "doctor", "lab"),
         "lab": ("cli", "demo", "doctor", "actions", "service", "install"),
     }
     for folder, forbidden in above.items():
