@@ -78,7 +78,10 @@ class InstallResult:
     @property
     def action(self) -> Action:
         """What was done to the settings; where those stay, to the next file that does not."""
-        return next((file.action for file in self.files if file.changed), self.files[0].action)
+        for file in self.files:
+            if file.changed:
+                return file.action
+        return "unchanged"
 
 
 @dataclass(frozen=True, slots=True)
