@@ -60,6 +60,12 @@ class Mailbox:
         receipt["digest"] = digest
         files.write(f"{self.queue}/{name}", store.pack(receipt))
 
+    def withdraw(self, message_id: str) -> None:
+        """Remove a message whose sending failed; nobody has seen it, since the lock was never let go."""
+        for name in self.waiting():
+            if entry_id(name) == message_id:
+                files.unlink(f"{self.queue}/{name}")
+
     def claim(
         self,
         boundary: Boundary,
