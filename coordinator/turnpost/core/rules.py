@@ -62,18 +62,27 @@ def stop_may_block(stops: int, cap: int) -> bool:
 
 
 def waiter_takes(
-    state: State | None, *, armed_by_stop: bool, armed_at: float, held: bool, now: float
+    state: State | None,
+    *,
+    armed_by_stop: bool,
+    armed_at: float,
+    held: bool,
+    now: float,
+    armed_by_prompt: bool = False,
 ) -> bool:
     """Whether a live waiter may claim now: only while the session is idle.
 
     What comes in mid-turn is left to PostToolBatch and Stop, which claim at the last moment; a text the harness holds
     for a running turn would be lost with it. A Stop hook that failed records nothing; the waiter armed by the same
     Stop knows better after a moment. One that blocked records that too, and may be done before the waiter has begun:
-    only a record that is clearly older than the waiter shows a failure then.
+    only a record that is clearly older than the waiter shows a failure then. With a waiter armed by a prompt a turn
+    begins, whose hook may not have recorded it yet.
     """
     if held or state is None:
         return False
     doing = effective(state, now, True)
+    if armed_by_prompt and state["since"] < armed_at and now - armed_at < START_GRACE:
+        return False
     failed_before = armed_at - (IDLE_DOUBT if state["stops"] else 0.0)
     if (
         doing == "working"

@@ -112,7 +112,7 @@ def _take_over(root: str, key: str, waiter: Waiter) -> bool:
 
 
 def _listen(root: str, key: str, waiter: Waiter, fd: int, payload: deliver.Payload) -> str:
-    by_stop = payload.get("hook_event_name") == "Stop"
+    event = str(payload.get("hook_event_name"))
     box = Mailbox(root, key)
     start = procs.token(waiter["harness_pid"])
     while True:
@@ -126,7 +126,7 @@ def _listen(root: str, key: str, waiter: Waiter, fd: int, payload: deliver.Paylo
         pause = ROUND
         waiting = box.waiting()
         if waiting or box.in_flight():
-            entering = _try(box, waiter, by_stop, str(payload.get("transcript_path", "")))
+            entering = _try(box, waiter, event, str(payload.get("transcript_path", "")))
             if entering:
                 return entering
             pause = SOON if waiting else ROUND
@@ -137,7 +137,7 @@ def _listen(root: str, key: str, waiter: Waiter, fd: int, payload: deliver.Paylo
             pass
 
 
-def _try(box: Mailbox, waiter: Waiter, by_stop: bool, transcript: str) -> str:
+def _try(box: Mailbox, waiter: Waiter, event: str, transcript: str) -> str:
     """Claim what may enter now. Unreadable or busy surroundings are waited out: nobody else arms a waiter."""
     try:
         with box.lock(1.0):
@@ -148,8 +148,9 @@ def _try(box: Mailbox, waiter: Waiter, by_stop: bool, transcript: str) -> str:
                 return ""  # this process has gone on to another conversation
             now = clock.now()
             if not rules.waiter_takes(
-                state, armed_by_stop=by_stop, armed_at=waiter["since"], held=box.held(), now=now
-            ):
+                state, armed_by_stop=event == "Stop", armed_by_prompt=event == "UserPromptSubmit",
+                armed_at=waiter["since"], held=box.held(), now=now,
+            ):  # fmt: skip
                 return ""
             if box.in_flight():
                 box.settle(state)
