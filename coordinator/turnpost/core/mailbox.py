@@ -156,17 +156,14 @@ class Mailbox:
         return [receipt["id"] for receipt in receipts if receipt["attempts"] >= rules.DELIVERIES]
 
     def unanswered(self, state: State) -> list[str]:
-        """Entries that entered the conversation of an idle session, were not answered for a while, and may be recalled."""
+        """Entries that entered the conversation of an idle or ended session, were not answered for a while, and may be recalled."""
         now = clock.now()
         found = []
-        for name in self.in_flight():
+        quiet = state["doing"] in ("idle", "stopped") or not procs.alive(state["pid"], state["token"])
+        for name in self.in_flight() if quiet else []:
             receipt = self._receipt(self.claimed, name)
             entered = receipt["state"] == "delivered" and receipt.get("reminders", 0) < rules.REMINDERS
-            if (
-                entered
-                and state["doing"] == "idle"
-                and now - max(state["since"], receipt["claimed_at"] or 0) > rules.REMIND
-            ):
+            if entered and now - max(state["since"], receipt["claimed_at"] or 0) > rules.REMIND:
                 found.append(name)
         return found
 
