@@ -50,6 +50,7 @@ if TYPE_CHECKING:
         digest: str
         reason: NotRequired[str | None]
         reminders: NotRequired[int]
+        nudges: NotRequired[int]
         claim: NotRequired[Claim | None]
 
     class Claim(TypedDict):

@@ -39,6 +39,8 @@ REMIND = 20.0
 """Seconds after which an idle agent is reminded of a message that entered but was not answered."""
 REMINDERS = 3
 """Times an agent is reminded of one message."""
+NUDGES = 3
+"""Times an agent is woken for one message that its prompt hook is to bring; after that the waiter brings it."""
 DELIVERIES = 5
 """Times a message is handed over without proof before it counts as undeliverable."""
 

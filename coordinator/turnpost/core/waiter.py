@@ -1,7 +1,7 @@
 """The waiter: one process per idle agent that sleeps in the kernel until a message lands.
 
 It ends in one of two ways: exit 0 in silence, or exit 2 after a claim, with the messages on stderr, which wakes the
-session. Exit 2 has no cap in the harness: it leaves from one line, and only after a claim.
+session. Exit 2 has no cap in the harness: it leaves from one line, and only after a claim or a wake that was counted.
 """
 
 from __future__ import annotations
@@ -154,6 +154,11 @@ def _try(box: Mailbox, waiter: Waiter, event: str, transcript: str) -> str:
                 return ""
             if box.in_flight():
                 box.settle(state)
+            garbled = box.garbled()
+            if garbled:
+                # The prompt hook, which runs with every wake, brings them; counted, or a broken one would end in a loop.
+                box.nudge(garbled)
+                return render.NUDGE
             name = deliver.name_of(box.root, box.key)
             blocks = box.claim(
                 "rewake",
