@@ -278,10 +278,6 @@ class Post:
         assert session_id
         return [one for one in self.model.requests(session_id) if not one.subagent_id]
 
-    def turns_with(self, name: str, message_id: str) -> int:
-        """The index among the agent's requests of the first that carries a message."""
-        return next(n for n, one in enumerate(self.requests(name)) if one.has(mark(message_id)))
-
     # Waiting
 
     def wait_state(self, name: str, *states: str, timeout: float = PATIENCE) -> None:
