@@ -46,3 +46,20 @@ def test_a_message_that_entered_but_was_not_answered_presses_unless_the_turn_goe
         for _ in range(rules.REMINDERS):
             box.remind([name])
         assert not box.pressing(state)
+
+
+def test_giving_up_ends_also_what_entered_a_conversation_that_is_gone(tmp_path: Path) -> None:
+    root = spool.make(tmp_path)
+    one = spool.agent(root, "alpha")
+    box = Mailbox(root, one["key"])
+    flying = spool.send(root, "entered", one)
+    with box.lock():
+        claim = make_claim(os.getpid(), "")
+        assert box.claim("rewake", 9000, claim, recipient="alpha", session_id="session-1")
+    waiting = spool.send(root, "waits", one)
+    with box.lock():
+        assert not box.end(flying, "cancelled")
+        assert box.end(flying, "undeliverable", "gone", on_its_way=True)
+        assert box.end(waiting, "undeliverable", "gone", on_its_way=True)
+    assert (box.waiting(), box.in_flight()) == ([], [])
+    assert [spool.receipt(root, one, sent)["state"] for sent in (flying, waiting)] == ["undeliverable"] * 2

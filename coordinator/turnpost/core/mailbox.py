@@ -193,19 +193,22 @@ class Mailbox:
             receipt["claimed_at"] = clock.now()
             files.write(f"{self.claimed}/{name}", store.pack(receipt), durable=False)
 
-    def end(self, message_id: str, state: Progress, reason: str | None = None) -> bool:
-        """Take a message that still waits out of the queue for good.
+    def end(
+        self, message_id: str, state: Progress, reason: str | None = None, *, on_its_way: bool = False
+    ) -> bool:
+        """Take a message that still waits out of the queue for good; with `on_its_way` also one that was claimed.
 
         `cancelled`, `undeliverable`, or `read`: the person has looked at it, which no transcript shows.
         """
-        for name in self.waiting():
+        flying = [(self.claimed, name) for name in self.in_flight()] if on_its_way else []
+        for folder, name in [*((self.queue, name) for name in self.waiting()), *flying]:
             if entry_id(name) == message_id:
-                receipt = self._receipt(self.queue, name)
+                receipt = self._receipt(folder, name)
                 receipt.update({"state": state, "reason": reason})
                 if state == "read":
                     now = clock.now()
                     receipt.update({"claimed_at": now, "delivered_at": now, "read_at": now})
-                self._finish(self.queue, name, receipt)
+                self._finish(folder, name, receipt)
                 return True
         return False
 
