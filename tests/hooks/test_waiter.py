@@ -251,6 +251,30 @@ def test_an_unanswered_message_is_recalled_in_an_idle_session(session: FakeSessi
     assert len(session.read) == 1
 
 
+def test_a_message_unanswered_in_a_turn_that_ended_without_a_word_is_somebodys_business(
+    session: FakeSession,
+) -> None:
+    """Esc fires no hook: the agent only seems to work, and Claude Code must be asked."""
+    session.answers = False
+    send(session, "hello")
+    session.wake()
+    box = mailbox.Mailbox(session.root, session.key)
+    with box.lock():
+        state = store.load_state(session.root, session.key)
+        assert state is not None
+        box.settle(state)
+        assert state["doing"] == "working"
+        assert not box.pressing(state)
+        state["since"] -= 2 * rules.REMIND
+        (name,) = box.in_flight()
+        entry = store.load(f"{box.claimed}/{name}")
+        assert entry is not None
+        entry["claimed_at"] -= 2 * rules.REMIND
+        files.write(f"{box.claimed}/{name}", store.pack(entry))
+        assert box.pressing(state)
+        assert box.unanswered(state) == []
+
+
 def _cpu(process: subprocess.Popen[bytes]) -> float:
     """Seconds of processor time a child has used so far, as the platform's `ps` tells: H:M:S, Linux without fractions."""
     if procs.LINUX:

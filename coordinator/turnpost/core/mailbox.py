@@ -182,8 +182,18 @@ class Mailbox:
         return found
 
     def pressing(self, state: State) -> bool:
-        """Whether somebody must act: something waits, or something entered and nobody answers it."""
-        return bool(self.waiting()) or bool(self.in_flight() and self.unanswered(state))
+        """Whether somebody must act: something waits, or something entered and nobody answers it.
+
+        For long nobody answers in a turn either: Esc ends one without a word, and the agent only seems to work.
+        """
+        if self.waiting():
+            return True
+        flying = self.in_flight()
+        if not flying or self.unanswered(state):
+            return bool(flying)
+        claims = [self._receipt(self.claimed, name)["claimed_at"] or 0 for name in flying]
+        seems_busy = state["doing"] in ("working", "blocked")
+        return seems_busy and clock.now() - max(state["since"], *claims) > rules.REMIND
 
     def remind(self, names: list[str]) -> None:
         """Count a reminder of entries that nobody answered."""
