@@ -189,7 +189,7 @@ class Coordinator:
             return
         with Mailbox(self._root, key).lock(5.0):
             state = store.load_state(self._root, key)
-            if state != before:
+            if state is None or state != before:
                 return  # a hook spoke meanwhile, and knows better
             files.unlink(home.agent(self._root, key) + "/blocked")
             store.save_state(self._root, key, store.change_state(state, "idle"))
@@ -198,7 +198,8 @@ class Coordinator:
 
     def _give_up(self, key: str, box: Mailbox, reason: str) -> None:
         with box.lock(5.0):
-            ids = [receipt["id"] for receipt in box.waiting_receipts() if receipt["state"] == "queued"]
+            # What entered a conversation that cannot be brought back is not read by anybody any more either.
+            ids = [receipt["id"] for receipt in box.waiting_receipts()]
             state = store.load_state(self._root, key)
             if state is not None:
                 state["resume"] = None
