@@ -48,6 +48,7 @@ def turnpost(*words: str) -> list[str]:
 
 def test_a_command_inside_a_session_speaks_as_its_agent_whatever_its_variables_say(home: FakeHome) -> None:
     home.agent("beta")
+    home.policy('[[rule]]\nfrom = "alpha"\nto = "beta"\nverdict = "allow"\n')
     shell = ["env", "-i", f"TURNPOST_HOME={home.root}", "TURNPOST_AGENT=person", "sh", "-c", '"$0" "$@"']
     [direct, hidden, to_itself] = inside(
         home,

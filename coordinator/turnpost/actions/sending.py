@@ -5,8 +5,8 @@ from __future__ import annotations
 from collections.abc import Sequence
 from typing import TYPE_CHECKING
 
-from turnpost import config
-from turnpost.actions import courier, holds, people
+from turnpost import config, policy
+from turnpost.actions import budget, courier, holds, people, permits
 from turnpost.actions.results import Recipient, Sent
 from turnpost.core import ids, mailbox, outbox, registry, rules, text
 from turnpost.core.errors import NotFound, Refused, UsageError
@@ -16,6 +16,8 @@ if TYPE_CHECKING:
     from turnpost.actions.people import Standing
     from turnpost.core.records import Agent, Message
 
+QUIET = ("note", "report", "answer")
+"""Kinds that resume no stopped agent when an agent sends them."""
 KINDS = ("question", "answer", "contract", "report", "alert", "note")
 _LINE_LIMIT = 500
 _LIST_LIMIT = 32
@@ -32,36 +34,47 @@ def send(
     reply_to: str | None = None,
     refs: Sequence[str] = (),
     options: Sequence[str] = (),
+    wake: bool = False,
     speaker: Speaker | None = None,
 ) -> Sent:
     """Send one message to one or more recipients; it is durable when this returns, and nobody was waited for.
 
-    Between a parent and its own child a message is urgent of itself. Raises Refused, NotFound, UsageError and
+    Between a parent and its own child a message is urgent of itself. What agents tell each other without asking (note,
+    report, answer) resumes nobody who has stopped, unless `wake` is set. Raises Refused, NotFound, UsageError and
     LockBusy; then nothing was written.
     """
-    voice = people.caller(root, speaker)
+    voice = permits.acting(root, speaker)
     recipients = people.resolve(root, to, voice)
-    limits = config.load(root)
+    limits, rules = config.load(root), policy.load(root)
+    permits.writing(root, voice, recipients, rules)
+    permits.reachable(root, recipients)
     body, replaced = text.clean(body)
     outbox.check_body(body, limits.body_bytes)
     _check_words(kind, thread, refs, options)
-    if reply_to is not None:
-        thread = thread or original(root, reply_to)["thread"]
+    replied = original(root, reply_to) if reply_to is not None else None
+    if replied is not None:
+        thread = thread or replied["thread"]
     message = outbox.compose(
         registry.party(voice.agent), [registry.party(agent) for agent in recipients], body, kind=kind, thread=thread,
-        urgent=urgent or all(_family(voice.agent, agent) for agent in recipients), reply_to=reply_to, refs=refs,
-        options=options,
+        urgent=urgent or (rules.family_urgent and all(_family(voice.agent, agent) for agent in recipients)),
+        reply_to=reply_to, refs=refs, options=options, replied=replied,
+        quiet=kind in QUIET and not voice.is_person and not wake,
     )  # fmt: skip
-    return _deliver(root, voice, message, recipients, limits.mailbox_size, replaced)
+    budget.check(root, message, recipients, rules.loops)
+    sent = _deliver(root, voice, message, recipients, limits.mailbox_size, replaced)
+    budget.note(root, message, recipients, rules.loops)
+    return sent
 
 
-def reply(root: str, message_id: str, body: str, *, speaker: Speaker | None = None) -> Sent:
+def reply(
+    root: str, message_id: str, body: str, *, wake: bool = False, speaker: Speaker | None = None
+) -> Sent:
     """Answer a message: to its sender, in its thread."""
     asked = original(root, message_id)
     if asked["sender"]["kind"] == "system":
         raise Refused(f"{message_id} is from turnpost itself, which reads no answers", rule="not-allowed")
     to = people.name_of(root, asked["sender"]["key"]) or asked["sender"]["name"]
-    return send(root, [to], body, kind="answer", reply_to=message_id, speaker=speaker)
+    return send(root, [to], body, kind="answer", reply_to=message_id, wake=wake, speaker=speaker)
 
 
 def original(root: str, message_id: str) -> Message:
@@ -90,7 +103,15 @@ def _deliver(
             holds.lift(root, key)
     shown = [_shown(agent, before[agent["key"]], message, voice, copies) for agent in recipients]
     warnings = courier.ensure(root) if any(agent["kind"] != "person" for agent in recipients) else ()
-    return Sent(message["id"], message["thread"], tuple(shown), message["urgent"], replaced, warnings)
+    return Sent(
+        message["id"],
+        message["thread"],
+        tuple(shown),
+        message["urgent"],
+        replaced,
+        warnings,
+        message.get("quiet", False),
+    )
 
 
 def _shown(
@@ -100,7 +121,7 @@ def _shown(
         return Recipient(agent["name"], stood.waiting + 1, "inbox", False, copies[agent["key"]])
     boundary = rules.predict(
         stood.doing, urgent=message["urgent"], held=stood.held and not voice.is_person, listening=stood.listening,
-        background=agent["background"],
+        background=agent["background"], quiet=message.get("quiet", False),
     )  # fmt: skip
     return Recipient(agent["name"], stood.waiting + 1, boundary, stood.deaf, copies[agent["key"]])
 

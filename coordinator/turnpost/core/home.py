@@ -9,6 +9,7 @@ names/NAME                name to KEY               sessions/ID            sessi
 messages/DAY/ID/          the message and the receipts that are final
 outbox/ID.json            a send that is under way
 pending/KEY               a bell: KEY has something waiting or on its way
+missions/NAME.json        a mission           loops/                what pairs of agents wrote lately
 """
 
 import posix
@@ -49,6 +50,26 @@ def pending(root: str) -> str:
 
 def outbox(root: str) -> str:
     return root + "/outbox"
+
+
+def missions(root: str) -> str:
+    return root + "/missions"
+
+
+def mission(root: str, name_key: str) -> str:
+    return f"{root}/missions/{name_key}.json"
+
+
+def loops(root: str) -> str:
+    return root + "/loops"
+
+
+def pair(root: str, one: str, other: str) -> str:
+    return f"{root}/loops/{'+'.join(sorted((one, other)))}"
+
+
+def heard(root: str, key: str) -> str:
+    return f"{root}/loops/{key}.person"
 
 
 def log(root: str) -> str:
