@@ -5,6 +5,7 @@ from __future__ import annotations
 from typing import TYPE_CHECKING
 
 from turnpost.actions import permits
+from turnpost.actions.audited import refusals
 from turnpost.actions.results import Cancelled, MessageView, ReceiptView
 from turnpost.actions.sending import original
 from turnpost.core import bell, clock, outbox, registry, store
@@ -29,6 +30,7 @@ def show(root: str, message_id: str) -> MessageView:
     return view(message, {party["name"]: _receipt(root, message, party) for party in message["to"]})
 
 
+@refusals("cancel")
 def cancel(root: str, message_id: str, *, speaker: Speaker | None = None) -> Cancelled:
     """Take a message back from every recipient that has not claimed it yet. Twice is once.
 
@@ -51,7 +53,7 @@ def view(message: Message, receipts: dict[str, ReceiptView] | None = None) -> Me
     return MessageView(
         message["id"], message["sender"]["name"], tuple(party["name"] for party in message["to"]), message["kind"],
         message["thread"], message["urgent"], clock.rfc3339(message["sent"]), message["reply_to"], tuple(message["refs"]),
-        tuple(message["options"]), message["body"], receipts or {},
+        tuple(message["options"]), message["body"], receipts or {}, message.get("redacted", 0),
     )  # fmt: skip
 
 

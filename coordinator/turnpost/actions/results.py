@@ -25,7 +25,7 @@ class Recipient(NamedTuple):
 class Sent(NamedTuple):
     """A message that is durable. `replaced` counts the characters that no text may hold and that became U+FFFD.
 
-    A `quiet` one resumes nobody who has stopped.
+    A `quiet` one resumes nobody who has stopped. `redacted` counts the secrets that were taken out.
     """
 
     id: str
@@ -35,6 +35,7 @@ class Sent(NamedTuple):
     replaced: int = 0
     warnings: tuple[str, ...] = ()
     quiet: bool = False
+    redacted: int = 0
 
 
 class ReceiptView(NamedTuple):
@@ -66,6 +67,7 @@ class MessageView(NamedTuple):
     options: tuple[str, ...]
     body: str
     receipts: Mapping[str, ReceiptView]
+    redacted: int = 0
 
 
 class Cancelled(NamedTuple):

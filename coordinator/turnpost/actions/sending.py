@@ -5,16 +5,18 @@ from __future__ import annotations
 from collections.abc import Sequence
 from typing import TYPE_CHECKING
 
-from turnpost import config, policy
+from turnpost import config, policy, redaction
 from turnpost.actions import budget, courier, holds, people, permits
+from turnpost.actions.audited import refusals
 from turnpost.actions.results import Recipient, Sent
-from turnpost.core import ids, mailbox, outbox, registry, rules, text
+from turnpost.core import audit, ids, mailbox, outbox, registry, rules, text
 from turnpost.core.errors import NotFound, Refused, UsageError
 from turnpost.core.sender import Speaker
 
 if TYPE_CHECKING:
     from turnpost.actions.people import Standing
     from turnpost.core.records import Agent, Message
+    from turnpost.redaction import Secrets
 
 QUIET = ("note", "report", "answer")
 """Kinds that resume no stopped agent when an agent sends them."""
@@ -23,6 +25,7 @@ _LINE_LIMIT = 500
 _LIST_LIMIT = 32
 
 
+@refusals("send")
 def send(
     root: str,
     to: Sequence[str],
@@ -49,6 +52,7 @@ def send(
     permits.writing(root, voice, recipients, rules)
     permits.reachable(root, recipients)
     body, replaced = text.clean(body)
+    body, refs, options, redacted = _redacted(body, refs, options, rules.secrets)
     outbox.check_body(body, limits.body_bytes)
     _check_words(kind, thread, refs, options)
     replied = original(root, reply_to) if reply_to is not None else None
@@ -58,7 +62,7 @@ def send(
         registry.party(voice.agent), [registry.party(agent) for agent in recipients], body, kind=kind, thread=thread,
         urgent=urgent or (rules.family_urgent and all(_family(voice.agent, agent) for agent in recipients)),
         reply_to=reply_to, refs=refs, options=options, replied=replied,
-        quiet=kind in QUIET and not voice.is_person and not wake,
+        quiet=kind in QUIET and not voice.is_person and not wake, redacted=redacted,
     )  # fmt: skip
     budget.check(root, message, recipients, rules.loops)
     sent = _deliver(root, voice, message, recipients, limits.mailbox_size, replaced)
@@ -66,6 +70,7 @@ def send(
     return sent
 
 
+@refusals("reply")
 def reply(
     root: str, message_id: str, body: str, *, wake: bool = False, speaker: Speaker | None = None
 ) -> Sent:
@@ -99,8 +104,9 @@ def _deliver(
     copies = outbox.send(root, message, recipients, limit=limit)
     if voice.is_person:
         # After the durable write: a refused message lifts nothing.
-        for key in (key for key, stood in before.items() if stood.held):
-            holds.lift(root, key)
+        for agent in (agent for agent in recipients if before[agent["key"]].held):
+            holds.lift(root, agent["key"])
+            audit.acted(root, "release", voice.agent, agent, message=message["id"])
     shown = [_shown(agent, before[agent["key"]], message, voice, copies) for agent in recipients]
     warnings = courier.ensure(root) if any(agent["kind"] != "person" for agent in recipients) else ()
     return Sent(
@@ -111,6 +117,7 @@ def _deliver(
         replaced,
         warnings,
         message.get("quiet", False),
+        message.get("redacted", 0),
     )
 
 
@@ -124,6 +131,15 @@ def _shown(
         background=agent["background"], quiet=message.get("quiet", False),
     )  # fmt: skip
     return Recipient(agent["name"], stood.waiting + 1, boundary, stood.deaf, copies[agent["key"]])
+
+
+def _redacted(
+    body: str, refs: Sequence[str], options: Sequence[str], secrets: Secrets
+) -> tuple[str, list[str], list[str], int]:
+    """All that a message says, without its secrets, and how many those were."""
+    found = [redaction.redact(part, secrets) for part in (body, *refs, *options)]
+    words = [one.text for one in found]
+    return words[0], words[1 : 1 + len(refs)], words[1 + len(refs) :], sum(one.count for one in found)
 
 
 def _family(one: Agent, other: Agent) -> bool:

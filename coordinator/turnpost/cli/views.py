@@ -40,6 +40,8 @@ def _(result: results.Sent) -> str:
         )
         told = "; ".join(filter(None, [_BOUNDARIES.get(recipient.boundary, recipient.boundary), *extra]))
         lines.append(columns.paragraph(f"{recipient.name}: {told}", "  "))
+    if result.redacted:
+        lines.append(f"  {_secrets(result.redacted)}")
     if result.replaced:
         lines.append(f"  {result.replaced} characters that no text may hold were replaced")
     return "\n".join(lines)
@@ -181,6 +183,10 @@ def ordinal(number: int) -> str:
     return f"{number}{ending}"
 
 
+def _secrets(count: int) -> str:
+    return "a secret was taken out" if count == 1 else f"{count} secrets were taken out"
+
+
 def _heading(message: results.MessageView) -> str:
     marks = f"{message.kind}, urgent" if message.urgent else message.kind
     lines = [
@@ -188,6 +194,8 @@ def _heading(message: results.MessageView) -> str:
         columns.paragraph(f"{marks} from {message.sender} to {', '.join(message.to)}", "  "),
         columns.paragraph(f"sent {message.sent}, thread {message.thread}", "  "),
     ]
+    if message.redacted:
+        lines.append(f"  {_secrets(message.redacted)}")
     if message.reply_to:
         lines.append(f"  answers {message.reply_to}")
     lines += [columns.paragraph(f"about {ref}", "  ") for ref in message.refs]

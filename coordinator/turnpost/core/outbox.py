@@ -5,7 +5,7 @@ from __future__ import annotations
 import hashlib
 from contextlib import ExitStack
 
-from turnpost.core import bell, clock, files, home, ids, mailbox, registry, store, text
+from turnpost.core import audit, bell, clock, files, home, ids, mailbox, registry, store, text
 from turnpost.core.errors import Refused
 
 TYPE_CHECKING = False
@@ -96,6 +96,11 @@ def send(
             box.put(message, digest, clock.now())
             _announce(root, box.key)
         _keep(root, message["id"])
+        for box in boxes:  # while they are locked, so that no claim is told before it
+            audit.moved(
+                root, "send", message, box.key, thread=message["thread"], urgent=message["urgent"],
+                redacted=message.get("redacted", 0),
+            )  # fmt: skip
     for box in boxes:
         bell.ring_waiter(root, box.key)
     return copies
@@ -121,6 +126,8 @@ def recover(root: str, older_than: float = 10.0) -> list[str]:
                 box.put(message, "", clock.now())
                 _announce(root, box.key)
             _keep(root, message_id)
+            for box in boxes:
+                audit.moved(root, "send-recovered", message, box.key)
         for box in boxes:
             bell.ring_waiter(root, box.key)
         finished.append(message_id)

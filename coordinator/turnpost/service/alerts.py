@@ -14,8 +14,6 @@ def give_up(root: str, key: str, message_ids: list[str], reason: str, log: Log) 
     with Mailbox(root, key).lock(5.0) as _:
         box = Mailbox(root, key)
         ended = [message_id for message_id in message_ids if box.end(message_id, "undeliverable", reason)]
-    for message_id in ended:
-        log.write("undeliverable", agent=key, message=message_id, reason=reason)
     for sender_key, ids in _by_sender(root, ended).items():
         _alert(root, sender_key, key, ids, reason, log)
 
