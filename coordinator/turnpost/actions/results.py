@@ -209,6 +209,41 @@ class Inbox(NamedTuple):
     messages: tuple[MessageView, ...]
 
 
+class Entry(NamedTuple):
+    """One line of the audit log. `details` is what stands there besides, by its name."""
+
+    at: str
+    action: str
+    from_: str | None
+    to: str | None
+    direction: str | None
+    message: str | None
+    details: Mapping[str, object]
+
+
+class Log(NamedTuple):
+    """Lines of the audit log, oldest first; `older` fitting ones were left out."""
+
+    entries: tuple[Entry, ...]
+    older: int = 0
+
+
+class Summary(NamedTuple):
+    """What a thread comes to, in a model's words, and what asking cost.
+
+    `messages` were read, `older` ones left out. `cost_usd` is None when Claude Code did not say.
+    """
+
+    thread: str
+    text: str
+    messages: int
+    older: int
+    cost_usd: float | None
+    input_tokens: int
+    output_tokens: int
+    seconds: float
+
+
 class Installed(NamedTuple):
     """What was done to a settings file, or would be with `dry_run`."""
 

@@ -32,6 +32,8 @@ COMMANDS = {
     "wake": "holding:wake",
     "mission": "missions:mission",
     "policy": "policy:policy",
+    "summary": "summary:summary",
+    "log": "journal:log",
     "coordinator": "coordinator:coordinator",
     "doctor": "doctor:doctor",
     "demo": "demo:demo",

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from functools import singledispatch
+from typing import cast
 
 from turnpost.actions import results
 from turnpost.cli import columns
@@ -152,6 +153,35 @@ def _(result: results.Inbox) -> str:
 
 
 @view.register
+def _(result: results.Log) -> str:
+    if not result.entries:
+        return "nothing of the kind is in the log"
+    older = [f"({result.older} older ones; --limit shows more)"] if result.older else []
+    return "\n".join([*older, *(view(entry) for entry in result.entries)])
+
+
+@view.register
+def _(result: results.Entry) -> str:
+    way = f" ({result.direction})" if result.direction else ""
+    whom = " → ".join(name for name in (result.from_, result.to) if name)
+    line = columns.paragraph(f"{result.at} {result.action}: {whom}{way}".rstrip(": "))
+    words = [result.message or "", *(f"{name}={_detail(value)}" for name, value in result.details.items())]
+    more = " ".join(word for word in words if word)
+    return f"{line}\n{columns.paragraph(more, '    ')}" if more else line
+
+
+@view.register
+def _(result: results.Summary) -> str:
+    cost = f"${result.cost_usd:.4f}" if result.cost_usd is not None else "an unknown sum"
+    left = f", {result.older} older ones left out" if result.older else ""
+    return (
+        f"{text.visible(result.text)}\n\n"
+        f"{result.thread}: {result.messages} messages read{left}; it cost {cost}\n"
+        f"({result.input_tokens} tokens in, {result.output_tokens} out, {result.seconds:.1f} s)"
+    )
+
+
+@view.register
 def _(result: results.Installed) -> str:
     would = "would be " if result.dry_run and result.changed else ""
     line = f"{would}{result.action}: {text.visible(result.path)} ({result.scope})"
@@ -181,6 +211,13 @@ def ordinal(number: int) -> str:
     """1st, 2nd, 3rd, 4th, 11th."""
     ending = "th" if 10 < number % 100 < 14 else {1: "st", 2: "nd", 3: "rd"}.get(number % 10, "th")
     return f"{number}{ending}"
+
+
+def _detail(value: object) -> str:
+    if isinstance(value, dict):
+        items = cast("dict[object, object]", value).items()
+        return ",".join(f"{name}:{one}" for name, one in items)
+    return str(value)
 
 
 def _secrets(count: int) -> str:

@@ -177,18 +177,18 @@ def next_step(
     return "check" if age > CHECK and checked_for > CHECK else "none"
 
 
-def _wake_step(age: float, listening: bool, background: bool) -> Step:
-    """What an idle agent with mail needs: its waiter takes it by itself, unless there is none."""
-    if listening:
-        return "ring" if age > 1.0 else "none"
-    return "restart" if background and age > DEAF_GRACE else "none"
-
-
 def without_resume(step: Step) -> Step:
     """A step for an agent whose mission is over: nothing starts its session again, and what waits for one that is gone
     is given up at once, so that its senders learn it.
     """
     return "give-up" if step == "resume" else "none" if step == "restart" else step
+
+
+def _wake_step(age: float, listening: bool, background: bool) -> Step:
+    """What an idle agent with mail needs: its waiter takes it by itself, unless there is none."""
+    if listening:
+        return "ring" if age > 1.0 else "none"
+    return "restart" if background and age > DEAF_GRACE else "none"
 
 
 def backoff(tries: int, base: float) -> float:
