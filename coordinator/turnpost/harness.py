@@ -134,7 +134,9 @@ class Claude:
 
         In the prompt `@file` still reads a file in; it must not hold what others wrote as it is.
         """
-        shown = self._run([*_ASK, "--system-prompt", system], timeout=_ASK_SECONDS, input=prompt, cwd=cwd, check=False)
+        shown = self._run(
+            [*_ASK, "--system-prompt", system], timeout=_ASK_SECONDS, input=prompt, cwd=cwd, check=False
+        )
         try:
             printed = _Printed.model_validate_json(shown.stdout)
         except ValidationError as error:
@@ -149,7 +151,9 @@ class Claude:
             )  # fmt: skip
         used = printed.usage
         read = used.input_tokens + used.cache_creation_input_tokens + used.cache_read_input_tokens
-        return Reply(printed.result or "", printed.total_cost_usd, read, used.output_tokens, printed.duration_ms / 1000)
+        return Reply(
+            printed.result or "", printed.total_cost_usd, read, used.output_tokens, printed.duration_ms / 1000
+        )
 
     def stop(self, session_id: str) -> None:
         """Stop a background session; one that has ended already is fine."""

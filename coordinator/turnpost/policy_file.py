@@ -70,8 +70,12 @@ class SecretsTable(_Table):
     """`[secrets]`."""
 
     redact: bool = True
-    variables: Annotated[tuple[Annotated[str, Field(pattern=r"^[A-Za-z0-9_*]{1,100}$")], ...], Field(max_length=100)] = ()
-    patterns: Annotated[dict[Annotated[str, Field(pattern=r"^[\w][\w .-]{0,39}$")], _Line], Field(max_length=100)] = {}
+    variables: Annotated[
+        tuple[Annotated[str, Field(pattern=r"^[A-Za-z0-9_*]{1,100}$")], ...], Field(max_length=100)
+    ] = ()
+    patterns: Annotated[
+        dict[Annotated[str, Field(pattern=r"^[\w][\w .-]{0,39}$")], _Line], Field(max_length=100)
+    ] = {}
 
     @field_validator("variables")
     @classmethod

@@ -40,7 +40,7 @@ class Redacted(NamedTuple):
     """A text without its secrets, and how many there were."""
 
     text: str
-    count: int = 0
+    taken: int = 0
 
 
 # What detect-secrets does not know, and a private key with all its lines. A group, where there is one, is the secret.
@@ -60,10 +60,10 @@ _SHAPES: tuple[tuple[str, re.Pattern[str]], ...] = (
 )  # fmt: skip
 
 _PREFIX = re.compile(
-    r"AKC[a-zA-Z0-9]{10}|AP[\dA-F][a-zA-Z0-9]{8}|(?:A3T[A-Z0-9]|ABIA|ACCA|AKIA|ASIA)[0-9A-Z]{16}|AccountKey=|eyJ[\w-]"
+    r"AKC[a-zA-Z0-9]{10}|AP[\dA-F][a-zA-Z0-9]{8}|(?:A3T[A-Z0-9]|ABIA|ACCA|AKIA|ASIA)[0-9A-Z]{16}|AccountKey=|eyJ"
     r"|[MNO][\w-]{23,25}\.[\w-]{6}\.[\w-]{27}|gh[pousr]_|gl(?:pat|dt|ft|soat|rt|imt|ptt|agent|oas|cbt)-|GR1348941"
     r"|[0-9a-z]{32}-us[0-9]|_authToken|sk-|pypi-|SG\.[\w-]{22}\.|[xX][oO][xX][abposrABPOSR]-|(?i:hooks\.slack\.com)"
-    r"|api.softlayer.com|sq0csp-|[rs]k_live_|\d{8,10}:[\w-]{35}|(?:AC|SK)[a-z0-9]{32}|://[^\s:/?#@]{1,200}:[^\s@]{1,200}@"
+    r"|(?i:api.softlayer.com)|sq0csp-|[rs]k_live_|\d{8,10}:[\w-]{35}|(?:AC|SK)[a-z0-9]{32}|://[^\s:/?#@]{1,200}:[^\s@]{1,200}@"
 )
 _WORD = re.compile(r"key|pass|pw|token|secret|contrase", re.IGNORECASE)
 _VALUE = re.compile(r"['\"`][^\s'\"`]{5}|[\w-]{24}")

@@ -3,7 +3,8 @@
 from __future__ import annotations
 
 import functools
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Iterator, Sequence
+from contextlib import contextmanager
 from typing import Concatenate, ParamSpec, TypeVar
 
 from turnpost.core import audit, registry, sender, text
@@ -17,18 +18,27 @@ _Action = Callable[Concatenate[str, _T, _P], _R]
 _ROOM = 200
 
 
+@contextmanager
+def refusing(
+    root: str, what: str, about: str | Sequence[str], speaker: Speaker | None = None
+) -> Iterator[None]:
+    """Log what is refused within; `what` is what was tried, `about` with whom."""
+    try:
+        yield
+    except Refused as error:
+        _log(root, what, about, error, speaker)
+        raise
+
+
 def refusals(what: str) -> Callable[[_Action[_T, _P, _R]], _Action[_T, _P, _R]]:
     """Log what an action refuses; `what` is what was tried. The action is told a home and whom or what it is about."""
 
     def wrap(action: _Action[_T, _P, _R]) -> _Action[_T, _P, _R]:
         @functools.wraps(action)
         def audited(root: str, about: _T, /, *args: _P.args, **kwargs: _P.kwargs) -> _R:
-            try:
+            given = kwargs.get("speaker")
+            with refusing(root, what, about, given if isinstance(given, Speaker) else None):
                 return action(root, about, *args, **kwargs)
-            except Refused as error:
-                given = kwargs.get("speaker")
-                _log(root, what, about, error, given if isinstance(given, Speaker) else None)
-                raise
 
         return audited
 

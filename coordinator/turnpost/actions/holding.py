@@ -72,14 +72,15 @@ def standing(root: str, key: str, name: str) -> Held:
 
 
 def _wake_foreign(root: str, session_id: str, body: str | None) -> Woken:
-    from turnpost import config
+    from turnpost import config, policy, redaction
     from turnpost.core import outbox
     from turnpost.service import foreign
 
     words = outbox.check_body(
         text.clean(WAKE_NOTE if body is None else body)[0], config.load(root).body_bytes
     )
+    found = redaction.redact(words, policy.load(root).secrets)
     registry.prepare(root)
-    woken = foreign.wake(root, session_id, words)
+    woken = foreign.wake(root, session_id, found.text, found.taken)
     note = f"turnpost did not know this session: it was forked, and the copy goes on as the agent {woken.name}; the original stays as it was"
     return Woken(woken.name, True, session_id=woken.session_id, message_id=woken.message_id, note=note)

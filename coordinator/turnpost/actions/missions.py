@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Sequence
 from typing import TYPE_CHECKING, Literal
 
+from turnpost import policy, redaction
 from turnpost.actions import courier, people, permits
 from turnpost.actions.audited import refusals
 from turnpost.actions.results import Missions, MissionView, Seat
@@ -118,6 +119,8 @@ def _end(
     voice = permits.acting(root, speaker)
     _led_by(_running(missions.find(root, name)), voice, f"call it {state}")
     why = _line("reason", reason)
+    if why is not None:  # it goes out with the notice of an abort
+        why = redaction.redact(why, policy.load(root).secrets).text
     with files.Lock(root + "/registry.lock", 5.0):
         mission = _running(missions.find(root, name))
         mission["state"], mission["ended"], mission["reason"] = state, clock.now(), why

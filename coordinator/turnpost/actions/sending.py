@@ -52,9 +52,10 @@ def send(
     permits.writing(root, voice, recipients, rules)
     permits.reachable(root, recipients)
     body, replaced = text.clean(body)
-    body, refs, options, redacted = _redacted(body, refs, options, rules.secrets)
     outbox.check_body(body, limits.body_bytes)
     _check_words(kind, thread, refs, options)
+    body, refs, options, redacted = _redacted(body, refs, options, rules.secrets)
+    outbox.check_body(body, limits.body_bytes)  # once more: a word for a secret can be longer than it
     replied = original(root, reply_to) if reply_to is not None else None
     if replied is not None:
         thread = thread or replied["thread"]
@@ -139,7 +140,7 @@ def _redacted(
     """All that a message says, without its secrets, and how many those were."""
     found = [redaction.redact(part, secrets) for part in (body, *refs, *options)]
     words = [one.text for one in found]
-    return words[0], words[1 : 1 + len(refs)], words[1 + len(refs) :], sum(one.count for one in found)
+    return words[0], words[1 : 1 + len(refs)], words[1 + len(refs) :], sum(one.taken for one in found)
 
 
 def _family(one: Agent, other: Agent) -> bool:

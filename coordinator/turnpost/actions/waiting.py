@@ -31,6 +31,7 @@ _NEVER = ("cancelled", "undeliverable")
 Look = Callable[[], Waited]
 
 
+@refusals("wait")
 def wait(
     root: str,
     target: str,

@@ -109,7 +109,13 @@ class Mailbox:
             )
             self._carry(name, receipt)
             audit.moved(
-                self.root, "claim", message, self.key, boundary=boundary, session=session_id, attempt=receipt["attempts"]
+                self.root,
+                "claim",
+                message,
+                self.key,
+                boundary=boundary,
+                session=session_id,
+                attempt=receipt["attempts"],
             )
             blocks.append(shown)
         return blocks
