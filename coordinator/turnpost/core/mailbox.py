@@ -92,7 +92,7 @@ class Mailbox:
             receipt = self._receipt(self.queue, name)
             if receipt["attempts"] >= rules.DELIVERIES:
                 continue  # given up: the coordinator ends it and tells its sender
-            shown = render.block(message, recipient, now)
+            shown = render.block(message, recipient, now, self.key)
             cost = text.units(shown) + 1
             if cost > room and not (whole_first and not blocks):
                 break
@@ -167,7 +167,9 @@ class Mailbox:
 
     def pressing(self, state: State) -> bool:
         """Whether somebody must act: something waits that is not quiet, or something entered and nobody answers it."""
-        return not all(is_quiet(name) for name in self.waiting()) or bool(self.in_flight() and self.unanswered(state))
+        return not all(is_quiet(name) for name in self.waiting()) or bool(
+            self.in_flight() and self.unanswered(state)
+        )
 
     def remind(self, names: list[str]) -> None:
         """Count a reminder of entries that nobody answered."""
