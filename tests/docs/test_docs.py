@@ -226,7 +226,7 @@ def test_an_example_is_a_command_that_parses(page: str, line: str) -> None:
         name = next(name for name in commands() if given[: name.count(" ") + 1] == name.split())
         rest = given[name.count(" ") + 1 :]
         rest = ["x" if word == "-" else word for word in rest]
-        commands()[name].make_context(name, rest, parent=click.Context(main))
+        commands()[name].make_context(name, rest, parent=click.Context(main, **main.context_settings))
 
 
 # Tables
@@ -323,6 +323,7 @@ DOCUMENTS = {
     "sent": results.Sent, "recipient": results.Recipient, "message": results.MessageView, "receipt": results.ReceiptView,
     "cancelled": results.Cancelled, "agent": results.AgentView, "waited": results.Waited, "launched": results.Launched,
     "renamed": results.Renamed, "held": results.Held, "woken": results.Woken, "inbox": results.Inbox,
+    "thread line": results.ThreadLine, "thread": results.Thread, "found": results.Found,
     "installed": results.Installed, "coordinator": results.CoordinatorView, "completion": results.Completion, "demo": demo.Shown,
     "delivery": demo.Delivery, "diagnosis": doctor.Diagnosis, "check": doctor.Check, "failure": demo.Failure,
 }  # fmt: skip

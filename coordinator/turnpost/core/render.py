@@ -27,10 +27,16 @@ def mark(message_id: str) -> str:
 
 
 def block(message: Message, recipient: str, now: float, key: str = "") -> str:
-    """One message: a line that says whose it is, then its element with the body letter for letter.
+    """One message as it enters: a line that says whose it is, then its element.
 
     `key` is the mailbox it is taken from, which tells what its sender is to the reader.
     """
+    kin = next((party.get("kin") for party in message["to"] if party["key"] == key), None)
+    return f"{wording.line(message, kin)}\n{element(message, recipient, now)}"
+
+
+def element(message: Message, recipient: str, now: float) -> str:
+    """A message's own element, the body letter for letter."""
     answerable = message["sender"]["kind"] != "system"
     choice = message.get("choice")
     attributes = {
@@ -49,8 +55,7 @@ def block(message: Message, recipient: str, now: float, key: str = "") -> str:
         "reply": f"turnpost reply {message['id']}" if answerable else None,
     }
     head = " ".join(f'{name}="{_attribute(value)}"' for name, value in attributes.items() if value)
-    kin = next((party.get("kin") for party in message["to"] if party["key"] == key), None)
-    return f"{wording.line(message, kin)}\n<message {head}>\n{text.inert(message['body'])}\n</message>"
+    return f"<message {head}>\n{text.inert(message['body'])}\n</message>"
 
 
 def batch(blocks: Sequence[str], recipient: str) -> str:
