@@ -12,15 +12,14 @@
 
 from __future__ import annotations
 
-import json
 from dataclasses import dataclass
 from typing import ClassVar
 
-from turnpost.core import files, outbox
-from turnpost.core.errors import BadFile, UsageError
+from turnpost import toml_file
+from turnpost.core import outbox
 
 FILE = "config.toml"
-_FILE_LIMIT = 64 * 1024
+RULE = "config"
 _RANGES = {
     # JSON may write one byte as six (\u00e9), and a record is read up to 4 MiB.
     "body_bytes": (1, 500_000),
@@ -53,36 +52,10 @@ class Config:
 def load(root: str) -> Config:
     """The settings of a home. Raises UsageError (`config`), in one line, for a file that is not what it should be."""
     path = f"{root}/{FILE}"
-    try:
-        data = files.read(path, _FILE_LIMIT)
-    except FileNotFoundError:
+    found = toml_file.values(path, RULE)
+    if found is None:
         return Config()
-    except (BadFile, OSError) as error:
-        raise _bad(path, str(error)) from error
-    import tomllib
-
-    try:
-        return _validated(path, tomllib.loads(data.decode()))
-    except (UnicodeDecodeError, tomllib.TOMLDecodeError) as error:
-        raise _bad(path, f"it is no TOML: {error}") from error
-
-
-def _validated(path: str, values: dict[str, object]) -> Config:
-    from pydantic import TypeAdapter, ValidationError
-
-    unknown = sorted(set(values) - set(_RANGES))
+    unknown = sorted(set(found) - set(_RANGES))
     if unknown:
-        raise _bad(path, f"nothing is called '{unknown[0]}'; known are {', '.join(_RANGES)}")
-    try:
-        # By way of JSON: strict then still takes 2 for 2.0, and a table for a dataclass.
-        return TypeAdapter(Config).validate_json(json.dumps(values, default=str))
-    except ValidationError as error:
-        first = error.errors()[0]
-        where = ".".join(str(part) for part in first["loc"])
-        raise _bad(
-            path, ": ".join(part for part in (where, first["msg"].removeprefix("Value error, ")) if part)
-        ) from error
-
-
-def _bad(path: str, why: str) -> UsageError:
-    return UsageError(f"{path} cannot be used: {why}", rule="config")
+        raise toml_file.fault(path, RULE, f"nothing is called '{unknown[0]}'; known are {', '.join(_RANGES)}")
+    return toml_file.validated(path, RULE, Config, found)

@@ -9,12 +9,12 @@ import uuid
 from pathlib import Path
 from typing import TYPE_CHECKING
 
-from turnpost.core import attach, clock, mailbox, registry, store
+from turnpost.core import attach, clock, mailbox, missions, registry, store
 from turnpost.core.mailbox import Mailbox
 from turnpost.core.sender import Speaker
 
 if TYPE_CHECKING:
-    from turnpost.core.records import Agent, Boundary, Doing
+    from turnpost.core.records import Agent, Boundary, Doing, Mission
 
 PERSON = Speaker(registry.unsaved_person())
 FOREIGN = Speaker(registry.unsaved_person(), 4711)
@@ -56,6 +56,31 @@ class FakeHome:
         state["since"] = clock.now() - ago
         store.save_state(self.root, agent["key"], state)
         return agent
+
+    def team(self, *agents: Agent, name: str = "team", coordinator: Agent | None = None) -> Mission:
+        """A running mission of these agents."""
+        made: Mission = {
+            "v": 1, "name": name, "state": "running", "coordinator": coordinator["key"] if coordinator else None,
+            "goal": None, "started": clock.now(), "ended": None, "reason": None,
+        }  # fmt: skip
+        registry.prepare(self.root)
+        assert missions.create(self.root, made)
+        for agent in agents:
+            agent["mission"] = name
+            registry.save_agent(self.root, agent)
+        return made
+
+    def policy(self, words: str) -> None:
+        """Write `policy.toml`."""
+        registry.prepare(self.root)
+        Path(self.root, "policy.toml").write_text(words)
+
+    def plan_mode(self, agent: Agent, mode: str = "plan") -> None:
+        """The session's hooks have seen this permission mode."""
+        state = store.load_state(self.root, agent["key"])
+        assert state is not None
+        state["mode"] = mode
+        store.save_state(self.root, agent["key"], state)
 
     def speaker(self, agent: Agent) -> Speaker:
         return Speaker(agent)

@@ -27,10 +27,10 @@ def found(home: FakeHome, speaker: Speaker = PERSON, **query: str | None) -> lis
 def talk(home: FakeHome) -> FakeHome:
     """alpha and beta talk to each other and to the person; two more are on a mission."""
     alpha, beta = home.agent("alpha", "working"), home.agent("beta", "working")
-    for name in ("miner", "mason"):
-        member = home.agent(name, "working")
-        member["mission"] = "build"
-        registry.save_agent(home.root, member)
+    home.policy(
+        '[[rule]]\nfrom = "alpha"\nto = "beta"\nverdict = "allow"\n[[rule]]\nfrom = "beta"\nverdict = "allow"\n'
+    )
+    home.team(home.agent("miner", "working"), home.agent("mason", "working"), name="build", coordinator=beta)
     miner = Speaker(registry.find(home.root, "miner"))
     sending.send(home.root, ["beta"], "to beta", refs=["src/dates.py:4"], speaker=home.speaker(alpha))
     sending.send(home.root, ["alpha"], "to alpha", speaker=home.speaker(beta))
@@ -91,13 +91,19 @@ def test_an_unknown_thread_is_not_found_with_the_nearest(talk: FakeHome) -> None
 
 def test_an_agent_sees_its_own_threads_and_its_missions(talk: FakeHome) -> None:
     beta, mason = (Speaker(registry.find(talk.root, name)) for name in ("beta", "mason"))
-    assert [line.name for line in conversations.overview(talk.root, speaker=beta).threads] == ["alpha+beta"]
+    assert [line.name for line in conversations.overview(talk.root, speaker=mason).threads] == ["build"]
     assert bodies(talk, "build", mason) == ["dig here", "dug"]
-    assert found(talk, beta) == ["to beta", "to alpha"]
-    for name in ("alpha+person", "build", "inbox"):
+    assert found(talk, beta) == ["to beta", "to alpha", "dig here", "dug"], "it coordinates that mission"
+    for name in ("alpha+person", "alpha+beta", "inbox"):
         with pytest.raises(NotFound) as caught:
-            conversations.thread(talk.root, name, speaker=beta)
-        assert caught.value.numbers["near"] == ["alpha+beta"]
+            conversations.thread(talk.root, name, speaker=mason)
+        assert caught.value.numbers["near"] == ["build"]
+
+
+def test_a_missions_coordinator_writes_in_its_thread(talk: FakeHome) -> None:
+    beta = Speaker(registry.find(talk.root, "beta"))
+    assert sending.send(talk.root, ["miner", "mason"], "dig deeper", speaker=beta).thread == "build"
+    assert sending.send(talk.root, ["alpha"], "they dig", speaker=beta).thread == "alpha+beta"
 
 
 def test_a_foreign_session_sees_nothing(talk: FakeHome) -> None:

@@ -98,6 +98,7 @@ def test_a_session_that_does_not_end_is_told_and_stays_held(
 
 def test_a_release_lifts_the_hold_and_rings_for_what_waits(home: FakeHome) -> None:
     alpha, beta = home.agent("alpha"), home.agent("beta")
+    home.team(alpha, beta)
     holding.hold(home.root, "alpha", speaker=PERSON)
     sending.send(home.root, ["alpha"], "x", speaker=home.speaker(beta))
     pending = Path(home.root, "pending", alpha["key"])

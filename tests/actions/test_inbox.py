@@ -15,6 +15,8 @@ if TYPE_CHECKING:
     from turnpost.actions.results import Sent
     from turnpost.core.records import Agent
 
+OPEN = "".join(f'[[rule]]\nfrom = "{name}"\nverdict = "allow"\n' for name in ("alpha", "beta"))
+
 
 def ask(home: FakeHome, asker: Agent, body: str, *options: str) -> Sent:
     return sending.send(
@@ -70,6 +72,7 @@ def test_a_number_that_is_not_offered_answers_nothing(home: FakeHome) -> None:
 
 def test_a_question_between_agents_never_shows_as_the_persons(home: FakeHome) -> None:
     alpha, beta = home.agent("alpha"), home.agent("beta")
+    home.policy(OPEN)
     asked = sending.send(
         home.root,
         ["beta"],
@@ -89,6 +92,7 @@ def test_a_question_between_agents_never_shows_as_the_persons(home: FakeHome) ->
 
 def test_an_answer_by_somebody_else_leaves_the_question_open(home: FakeHome) -> None:
     alpha, beta = home.agent("alpha"), home.agent("beta")
+    home.policy(OPEN)
     asked = sending.send(home.root, ["person", "beta"], "who?", kind="question", speaker=home.speaker(alpha))
     sending.reply(home.root, asked.id, "I", speaker=home.speaker(beta))
     sending.send(home.root, ["alpha"], "why?", kind="question", reply_to=asked.id, speaker=PERSON)

@@ -108,6 +108,7 @@ def test_a_worktree_gets_the_hooks_anyway_since_it_may_lack_the_projects_setting
 
 def test_instructions_options_and_an_agents_own_launch(home: FakeHome, claude: Path) -> None:
     mother = home.agent("mother")
+    home.team(name="m1", coordinator=mother)
     made = launching.launch(
         home.root, "child", "go", instructions="be brief", mission="m1", options=["--model", "opus"],
         speaker=home.speaker(mother),

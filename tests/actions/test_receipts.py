@@ -85,6 +85,7 @@ def test_a_message_that_every_recipient_has_claimed_cannot_be_taken_back(home: F
 
 def test_only_the_sender_and_the_person_may_cancel(home: FakeHome) -> None:
     alpha, beta = home.agent("alpha"), home.agent("beta")
+    home.team(alpha, beta)
     sent = sending.send(home.root, ["beta"], "hello", speaker=home.speaker(alpha))
     before = home.tree()
     with pytest.raises(Refused, match="not-allowed"):

@@ -193,10 +193,10 @@ def test_names_are_found_in_any_case_and_a_recipient_named_twice_gets_one_copy(h
 def test_between_a_parent_and_its_own_child_a_message_is_urgent_of_itself(home: FakeHome) -> None:
     mother = home.agent("mother", "working")
     child = home.agent("child", "working", parent=mother)
-    home.agent("stranger", "working")
+    home.team(mother, home.agent("mate", "working"))
     down = sending.send(home.root, ["child"], "stop that", speaker=home.speaker(mother))
     up = sending.send(home.root, ["parent"], "I will", speaker=home.speaker(child))
-    mixed = sending.send(home.root, ["child", "stranger"], "hello", speaker=home.speaker(mother))
+    mixed = sending.send(home.root, ["child", "mate"], "hello", speaker=home.speaker(mother))
     assert (down.urgent, down.recipients[0].boundary) == (True, "next-request")
     assert (up.urgent, up.recipients[0].name) == (True, "mother")
     assert not mixed.urgent
@@ -212,6 +212,7 @@ def test_what_an_agent_sends_to_a_held_one_waits_and_the_persons_message_lifts_t
     home: FakeHome,
 ) -> None:
     alpha, beta = home.agent("alpha"), home.agent("beta")
+    home.team(alpha, beta)
     holding.hold(home.root, "alpha", speaker=PERSON)
     told = sending.send(home.root, ["alpha"], "from beta", speaker=home.speaker(beta))
     assert told.recipients[0].boundary == "held"

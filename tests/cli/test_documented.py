@@ -16,7 +16,7 @@ from turnpost.cli.app import COMMANDS
 
 OF_THE_TABLE = [
     "install", "uninstall", "launch", "rename", "agents", "send", "show", "wait", "cancel", "stop", "hold", "release",
-    "wake", "coordinator run", "coordinator start", "coordinator stop", "coordinator status",
+    "wake", "mission start", "mission add", "mission finish", "mission abort", "mission show", "policy check", "coordinator run", "coordinator start", "coordinator stop", "coordinator status",
 ]  # fmt: skip
 
 

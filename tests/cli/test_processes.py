@@ -48,6 +48,7 @@ def turnpost(*words: str) -> list[str]:
 
 def test_a_command_inside_a_session_speaks_as_its_agent_whatever_its_variables_say(home: FakeHome) -> None:
     home.agent("beta")
+    home.policy('[[rule]]\nfrom = "alpha"\nto = "beta"\nverdict = "allow"\n')
     shell = ["env", "-i", f"TURNPOST_HOME={home.root}", "TURNPOST_AGENT=person", "sh", "-c", '"$0" "$@"']
     [direct, hidden, to_itself] = inside(
         home,
@@ -189,6 +190,7 @@ def test_the_persons_message_starts_a_coordinator_that_outlives_the_command(home
 
 def test_a_send_is_durable_when_the_command_ends(home: FakeHome) -> None:
     alpha = home.agent("alpha", "working")
+    home.policy('[[rule]]\nfrom = "beta"\nverdict = "allow"\n')
     [done] = inside(home, "beta", turnpost("send", "alpha", "hello", "--json"))
     assert done[0] == 0
     shown = sending.original(home.root, json.loads(done[1])["id"])

@@ -13,7 +13,7 @@ from turnpost.core import files, home, mailbox, outbox, registry, threads
 from turnpost.core.records import TYPE_CHECKING
 
 if TYPE_CHECKING:
-    from turnpost.core.records import Agent, Message
+    from turnpost.core.records import Agent, Message, Mission
 
 PERSON = registry.party(registry.unsaved_person())
 
@@ -126,11 +126,19 @@ def test_a_question_that_was_taken_back_is_not_open(tmp_path: Path) -> None:
 def test_a_mission_is_a_messages_only_when_all_concerned_are_in_it(tmp_path: Path) -> None:
     root = spool.make(tmp_path)
     alpha, beta, person = spool.agent(root, "alpha"), spool.agent(root, "beta"), registry.unsaved_person()
-    assert threads.mission_of([alpha, beta]) is None
+    leader = spool.agent(root, "leader")
+    made: Mission = {
+        "v": 1, "name": "rewrite", "state": "running", "coordinator": leader["key"], "goal": None, "started": 0.0,
+        "ended": None, "reason": None,
+    }  # fmt: skip
+    missions = {"rewrite": made}
+    assert threads.mission_of([alpha, beta], {}) is None
     alpha["mission"] = "rewrite"
-    assert threads.mission_of([alpha, beta]) is None
+    assert threads.mission_of([alpha, beta], missions) is None
+    assert threads.mission_of([alpha, leader], missions) == "rewrite"
+    assert threads.mission_of([leader, person], missions) is None
+    assert threads.mission_of([person, alpha], {}) == "rewrite"
     beta["mission"] = "rewrite"
-    assert threads.mission_of([alpha, beta]) == "rewrite"
-    assert threads.mission_of([person, alpha]) == "rewrite"
+    assert threads.mission_of([alpha, beta], missions) == "rewrite"
     beta["mission"] = "other"
-    assert threads.mission_of([alpha, beta, person]) is None
+    assert threads.mission_of([alpha, beta, person], missions) is None

@@ -14,8 +14,9 @@ from typing import Any, get_args
 
 import click
 import pytest
+from pydantic import BaseModel
 
-from turnpost import __version__, config
+from turnpost import __version__, config, toml_file
 from turnpost.actions import results
 from turnpost.cli import main
 from turnpost.cli.app import COMMANDS
@@ -24,6 +25,7 @@ from turnpost.core.errors import TurnpostError
 from turnpost.demo import results as demo
 from turnpost.doctor import results as doctor
 from turnpost.install import Action, SettingsRefused
+from turnpost.policy_file import DeliveryTable, LoopsTable, PolicyFile, RuleTable
 
 ROOT = Path(__file__).parents[2]
 DOCS = ROOT / "docs"
@@ -31,6 +33,7 @@ PACKAGE = ROOT / "coordinator" / "turnpost"
 PAGES = [ROOT / "README.md", ROOT / "CHANGELOG.md", *sorted(DOCS.glob("*.md"))]
 REFERENCE = (DOCS / "reference.md").read_text()
 COMMON = {"--json", "--help", "-h"}
+BAD_WORDS = {"sending.py": ("thread", "ref", "option"), "missions.py": ("goal", "reason")}
 
 # Reading the code
 
@@ -96,9 +99,9 @@ def refusal_rules() -> set[str]:
     assert SettingsRefused in families()  # imported, so that its family is complete
     found = {family.default_rule for family in families() if family.__module__.startswith("turnpost.")}
     for path in [*delivering(), PACKAGE / "cli" / "demo.py"]:
-        found |= set(re.findall(r'\brule\s*=\s*"([a-z-]+)"', path.read_text()))
+        found |= set(re.findall(r'\b(?:rule|RULE)\s*=\s*"([a-z-]+)"', path.read_text()))
         found |= {
-            f"bad-{what}" for what in ("thread", "ref", "option") if 'rule=f"bad-{what}"' in path.read_text()
+            f"bad-{what}" for what in BAD_WORDS.get(path.name, ()) if 'rule=f"bad-{what}"' in path.read_text()
         }
     # A wait tells its two rules as words of its own.
     assert '"ended" if result.over' in (PACKAGE / "cli" / "render.py").read_text()
@@ -240,6 +243,21 @@ def test_every_config_key_is_documented_with_its_default_and_range() -> None:
         assert [float(default), float(low), float(high)] == [getattr(config.Config(), key), *ranges[key]], key
 
 
+def test_every_policy_key_is_documented_with_its_default() -> None:
+    told = {word: row[1].strip("`") for row in rows(section("policy.toml")) for word in words(row[0])}
+    tables: dict[str, type[BaseModel]] = {"": RuleTable, "loops.": LoopsTable, "delivery.": DeliveryTable}
+    known = {
+        prefix + (field.alias or name): ""
+        if field.is_required() or field.default is None
+        else str(field.default)
+        for prefix, table in tables.items()
+        for name, field in table.model_fields.items()
+    }
+    assert {key: default.lower() for key, default in told.items() if key != "key"} == {
+        key: default.lower() for key, default in known.items()
+    }
+
+
 def test_every_rule_is_documented_and_every_documented_rule_exists() -> None:
     told = first_column("Refusals and failures")
     known = refusal_rules() | {"usage", "interrupted", "platform", "io"}
@@ -322,6 +340,7 @@ def test_every_finding_of_the_doctor_is_documented() -> None:
 DOCUMENTS = {
     "sent": results.Sent, "recipient": results.Recipient, "message": results.MessageView, "receipt": results.ReceiptView,
     "cancelled": results.Cancelled, "agent": results.AgentView, "waited": results.Waited, "launched": results.Launched,
+    "mission": results.MissionView, "seat": results.Seat, "missions": results.Missions, "verdict": results.PolicyVerdict,
     "renamed": results.Renamed, "held": results.Held, "woken": results.Woken, "inbox": results.Inbox,
     "thread line": results.ThreadLine, "thread": results.Thread, "found": results.Found,
     "installed": results.Installed, "coordinator": results.CoordinatorView, "completion": results.Completion, "demo": demo.Shown,
@@ -355,7 +374,18 @@ def test_the_module_map_names_every_module_of_the_core_and_the_service() -> None
 
 def test_imports_point_the_way_the_architecture_says() -> None:
     above = {
-        "core": ("cli", "demo", "doctor", "actions", "service", "install", "lab", "harness", "config"),
+        "core": (
+            "cli",
+            "demo",
+            "doctor",
+            "actions",
+            "service",
+            "install",
+            "lab",
+            "harness",
+            "config",
+            "policy",
+        ),
         "service": ("cli", "demo", "doctor", "actions", "lab"),
         "install": ("cli", "demo", "doctor", "actions", "service", "lab", "harness"),
         "actions": ("cli", "demo", "doctor", "lab"),
@@ -417,7 +447,9 @@ def test_blocks_of_json_toml_and_python_can_be_read() -> None:
             if language == "json":
                 json.loads(code)
             elif language == "toml":
-                assert set(tomllib.loads(code)) <= set(config._RANGES)
+                found = tomllib.loads(code)
+                if not set(found) <= set(config._RANGES):
+                    toml_file.validated(page.name, "policy", PolicyFile, found)
             elif language == "python":
                 compile(code, page.name, "exec")
 

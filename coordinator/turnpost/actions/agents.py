@@ -4,9 +4,9 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING
 
-from turnpost.actions import people
+from turnpost.actions import people, permits
 from turnpost.actions.results import Agents, AgentView, Renamed
-from turnpost.core import clock, files, registry
+from turnpost.core import clock, files, missions, registry
 from turnpost.core.sender import Speaker
 
 if TYPE_CHECKING:
@@ -37,6 +37,7 @@ def view(root: str, agent: Agent) -> AgentView:
         pid=state["pid"] if state and runs else None,
         cwd=(state["cwd"] if state else "") or agent["cwd"],
         since=clock.rfc3339(state["since"]) if state else None,
+        mission_over=missions.over(root, agent) is not None,
     )
 
 
@@ -46,7 +47,7 @@ def rename(root: str, name: str, new: str, *, speaker: Speaker | None = None) ->
     Raises NotFound, UsageError (`name`) and Refused (`taken`, `not-allowed`).
     """
     agent = people.agent(root, name)
-    people.person_or_parent(root, agent, "rename it", speaker)
+    permits.controlling(root, agent, "rename it", speaker)
     old = agent["name"]
     # A session that starts right now writes the same record, under the same lock.
     with files.Lock(root + "/registry.lock", 5.0):

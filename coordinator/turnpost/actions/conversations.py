@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING
 from turnpost.actions import people, receipts, searching
 from turnpost.actions.results import Found, Thread, ThreadLine, Threads
 from turnpost.actions.searching import EVERYTHING, Query
-from turnpost.core import clock, ids, mailbox, registry, text, threads
+from turnpost.core import clock, ids, mailbox, missions, registry, text, threads
 from turnpost.core.errors import NotFound
 from turnpost.core.sender import Speaker
 
@@ -23,12 +23,12 @@ NEWEST = 100
 
 def overview(root: str, *, speaker: Speaker | None = None) -> Threads:
     """The threads, the newest first: for the person all of them, for an agent those it takes part in."""
-    voice = people.caller(root, speaker)
+    eyes = Eyes(root, speaker)
     threads.refresh(root)
     pinned: set[str] = set()
-    if voice.is_person:
+    if eyes.is_person:
         pinned.update(message["id"] for message in threads.open_questions(root))
-    lines = [line for digest in threads.every(root) if (line := _line(root, digest, voice, pinned))]
+    lines = [line for digest in threads.every(root) if (line := _line(root, digest, eyes, pinned))]
     return Threads(tuple(sorted(lines, key=lambda line: (line.last_id, line.kind != "inbox"), reverse=True)))
 
 
@@ -40,19 +40,19 @@ def thread(
     A thread is called by its name, by the names of those concerned in any order (`beta+alpha`), by one agent's name (its
     thread with the caller), or by the id of a message in it. Raises NotFound with the nearest names, and UsageError.
     """
-    voice = people.caller(root, speaker)
+    eyes = Eyes(root, speaker)
     threads.refresh(root)
-    digest = _find(root, name, voice)
-    found, older = _search(root, threads.messages(root, digest), query, voice, newest)
+    digest = _find(root, name, eyes)
+    found, older = _search(root, threads.messages(root, digest), query, eyes, newest)
     return Thread(_name(root, digest), found, older)
 
 
 def search(root: str, query: Query, *, newest: int = NEWEST, speaker: Speaker | None = None) -> Found:
     """The messages of all threads that fit the query, at most the `newest`. Raises NotFound and UsageError."""
-    voice = people.caller(root, speaker)
+    eyes = Eyes(root, speaker)
     threads.refresh(root)
     every = {message_id for digest in threads.every(root) for message_id in threads.messages(root, digest)}
-    return Found(*_search(root, sorted(every), query, voice, newest))
+    return Found(*_search(root, sorted(every), query, eyes, newest))
 
 
 def names(root: str) -> list[str]:
@@ -60,24 +60,37 @@ def names(root: str) -> list[str]:
     return sorted(_name(root, digest) for digest in threads.every(root) if threads.messages(root, digest))
 
 
-def may_see(voice: Speaker, message: Message) -> bool:
-    """Whether a message is the caller's to look at: the person sees all, an agent its own and its mission's."""
-    if voice.is_person:
-        return True
-    own, mission = voice.agent["key"], voice.agent["mission"]
-    if any(party["key"].partition("~")[0] == own for party in threads.concerned(message)):
-        return True
-    return mission is not None and threads.identity(message) == threads.of_name(mission)
+class Eyes:
+    """Whose look it is, and so what can be seen: the person sees all, an agent its own messages and its missions'."""
+
+    def __init__(self, root: str, speaker: Speaker | None) -> None:
+        """Raises Refused (`foreign`)."""
+        voice = people.caller(root, speaker)
+        self.key = voice.agent["key"]
+        self.is_person = voice.is_person
+        self._missions: set[str] = set()
+        if not self.is_person:
+            led = (m["name"] for m in missions.everyone(root) if m["coordinator"] == self.key)
+            names = [*led, voice.agent["mission"]]
+            self._missions.update(threads.of_name(name) for name in names if name is not None)
+
+    def see(self, message: Message) -> bool:
+        """Whether a message is theirs to look at. What a subagent sent or got is its agent's too."""
+        return (
+            self.is_person
+            or any(party["key"].partition("~")[0] == self.key for party in threads.concerned(message))
+            or threads.identity(message) in self._missions
+        )
 
 
 def _search(
-    root: str, message_ids: list[str], query: Query, voice: Speaker, newest: int
+    root: str, message_ids: list[str], query: Query, eyes: Eyes, newest: int
 ) -> tuple[tuple[MessageView, ...], int]:
     fits = searching.Fits(query, _keys(root, query.sender))
     found = [
         message
         for message_id in message_ids
-        if (message := mailbox.load_message(root, message_id)) and may_see(voice, message) and fits(message)
+        if (message := mailbox.load_message(root, message_id)) and eyes.see(message) and fits(message)
     ]
     if query.state is None:  # receipts are looked up for what is shown only
         return tuple(receipts.full(root, m) for m in found[-newest:]), max(0, len(found) - newest)
@@ -101,12 +114,12 @@ def _keys(root: str, sender: str | None) -> frozenset[str] | None:
     )
 
 
-def _find(root: str, name: str, voice: Speaker) -> str:
+def _find(root: str, name: str, eyes: Eyes) -> str:
     known = set(threads.every(root))
-    for identity in _identities(root, name, voice):
-        if (digest := threads.digest(identity)) in known and _visible(root, digest, voice):
+    for identity in _identities(root, name, eyes):
+        if (digest := threads.digest(identity)) in known and _visible(root, digest, eyes):
             return digest
-    titles = {_name(root, digest): digest for digest in known if _visible(root, digest, voice)}
+    titles = {_name(root, digest): digest for digest in known if _visible(root, digest, eyes)}
     if name in titles:
         return titles[name]
     import difflib
@@ -116,15 +129,15 @@ def _find(root: str, name: str, voice: Speaker) -> str:
     raise NotFound(f"there is no thread '{text.visible(name)}'{hint}", near=near)
 
 
-def _identities(root: str, name: str, voice: Speaker) -> Iterator[str]:
+def _identities(root: str, name: str, eyes: Eyes) -> Iterator[str]:
     """What a word can stand for, the likeliest first."""
     if text.name_key(name) == threads.INBOX:
-        if voice.is_person:
+        if eyes.is_person:
             yield threads.INBOX
         return
     if ids.is_id(name, "msg"):
         message = mailbox.load_message(root, name)
-        if message is not None and may_see(voice, message):
+        if message is not None and eyes.see(message):
             yield threads.identity(message)
         return
     yield threads.of_name(name)
@@ -133,25 +146,25 @@ def _identities(root: str, name: str, voice: Speaker) -> Iterator[str]:
         for n in name.split("+")
     ]
     if all(keys):
-        with_me = [voice.agent["key"]] if len(keys) == 1 else []
+        with_me = [eyes.key] if len(keys) == 1 else []
         yield threads.of_keys([*filter(None, keys), *with_me])
 
 
-def _visible(root: str, digest: str, voice: Speaker) -> bool:
+def _visible(root: str, digest: str, eyes: Eyes) -> bool:
     if digest == threads.digest(threads.INBOX):
-        return voice.is_person
-    return _last(root, digest, voice) is not None
+        return eyes.is_person
+    return _last(root, digest, eyes) is not None
 
 
-def _last(root: str, digest: str, voice: Speaker | None = None) -> Message | None:
-    """The newest message of a thread that can be read, and that the voice may see."""
-    return next(_newest_first(root, digest, voice), None)
+def _last(root: str, digest: str, eyes: Eyes | None = None) -> Message | None:
+    """The newest message of a thread that can be read, and that the eyes may see."""
+    return next(_newest_first(root, digest, eyes), None)
 
 
-def _newest_first(root: str, digest: str, voice: Speaker | None) -> Iterator[Message]:
+def _newest_first(root: str, digest: str, eyes: Eyes | None) -> Iterator[Message]:
     for message_id in reversed(threads.messages(root, digest)):
         message = mailbox.load_message(root, message_id)
-        if message is not None and (voice is None or may_see(voice, message)):
+        if message is not None and (eyes is None or eyes.see(message)):
             yield message
 
 
@@ -167,13 +180,13 @@ def _name(root: str, digest: str) -> str:
     return threads.of_names(_present(root, party) for party in threads.concerned(last))
 
 
-def _line(root: str, digest: str, voice: Speaker, pinned: set[str]) -> ThreadLine | None:
-    last = _last(root, digest, voice) if _visible(root, digest, voice) else None
+def _line(root: str, digest: str, eyes: Eyes, pinned: set[str]) -> ThreadLine | None:
+    last = _last(root, digest, eyes) if _visible(root, digest, eyes) else None
     if last is None:
         return None
     message_ids = threads.messages(root, digest)
     # The person sees all of them; counting them reads none.
-    count = len(message_ids) if voice.is_person else sum(1 for _ in _newest_first(root, digest, voice))
+    count = len(message_ids) if eyes.is_person else sum(1 for _ in _newest_first(root, digest, eyes))
     return ThreadLine(
         _name(root, digest), _kind(root, digest, last), count, len(pinned.intersection(message_ids)),
         clock.rfc3339(last["sent"]), last["id"], _present(root, last["sender"]), last["body"],
@@ -185,8 +198,7 @@ def _kind(root: str, digest: str, message: Message) -> str:
         return "inbox"
     if threads.is_unnamed(message):
         return "pair"
-    agents = (registry.load_agent(root, party["key"]) for party in threads.concerned(message))
-    return "mission" if any(agent and agent["mission"] == message["thread"] for agent in agents) else "named"
+    return "mission" if missions.load(root, message["thread"]) else "named"
 
 
 def _present(root: str, party: Party) -> str:

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import re
 
-from turnpost.actions import courier, holds, people, sending
+from turnpost.actions import courier, holds, people, permits, sending
 from turnpost.actions.results import Held, Woken
 from turnpost.core import registry, text
 from turnpost.core.sender import Speaker
@@ -15,17 +15,26 @@ _SESSION = re.compile(r"[0-9a-f]{8}(-[0-9a-f]{4}){3}-[0-9a-f]{12}|[0-9a-f]{8}", 
 
 
 def hold(root: str, name: str, *, speaker: Speaker | None = None) -> Held:
-    """Keep an agent from being woken: what is sent to it waits. Only the person's release or next message lifts it."""
+    """Keep an agent from being woken: what is sent to it waits. The person's release or next message lifts it.
+
+    A parent may hold its own child, until it or the person releases it. Raises Refused.
+    """
     agent = people.agent(root, name)
-    people.person(root, "hold an agent", speaker)
-    holds.put(root, agent["key"], "hold")
+    voice = permits.controlling(root, agent, "hold it", speaker)
+    holds.put(root, agent["key"], "hold", by=voice.agent["key"])
     return standing(root, agent["key"], agent["name"])
 
 
 def release(root: str, name: str, *, speaker: Speaker | None = None) -> Held:
-    """Lift a hold; what waited is delivered."""
+    """Lift a hold; what waited is delivered. The person lifts any, an agent only one that is no person's. Raises Refused."""
     agent = people.agent(root, name)
-    people.person(root, "release an agent", speaker)
+    voice = permits.controlling(root, agent, "release it", speaker)
+    if not voice.is_person and holds.owner(root, agent["key"]) == registry.PERSON:
+        raise people.not_allowed(
+            voice,
+            f"the person holds {agent['name']}, and only the person lets it go",
+            recipient=agent["name"],
+        )
     holds.lift(root, agent["key"])
     shown = standing(root, agent["key"], agent["name"])
     warnings = courier.ensure(root) if shown.waiting else ()

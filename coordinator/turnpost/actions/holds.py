@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from turnpost.core import bell, clock, files, home, store
+from turnpost.core import bell, clock, files, home, registry, store
 
 
 def path(root: str, key: str) -> str:
@@ -10,9 +10,20 @@ def path(root: str, key: str) -> str:
     return home.agent(root, key) + "/hold"
 
 
-def put(root: str, key: str, why: str) -> bool:
-    """Hold an agent; False when it was held already."""
-    return files.create(path(root, key), store.pack({"v": 1, "why": why, "at": clock.now()}))
+def put(root: str, key: str, why: str, by: str = registry.PERSON) -> bool:
+    """Hold an agent; False when it was held already. The person's hold takes the place of a parent's."""
+    record = store.pack({"v": 1, "why": why, "by": by, "at": clock.now()})
+    if by == registry.PERSON and owner(root, key) not in (None, by):
+        files.write(path(root, key), record)
+        return False
+    return files.create(path(root, key), record)
+
+
+def owner(root: str, key: str) -> str | None:
+    """Who holds an agent, as a key; None when nobody does. A damaged hold is the person's."""
+    if not files.exists(path(root, key)):
+        return None
+    return str((store.load(path(root, key)) or {}).get("by", registry.PERSON))
 
 
 def lift(root: str, key: str) -> None:

@@ -7,7 +7,7 @@ from collections.abc import Callable, Sequence
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
-from turnpost.actions import courier, people
+from turnpost.actions import courier, missions, people, permits
 from turnpost.actions.results import Launched
 from turnpost.core import clock, files, registry, store, text
 from turnpost.core.errors import HarnessError, TurnpostError, UsageError
@@ -44,15 +44,16 @@ def launch(
     """Start a background session under a name and wait until it has reported in.
 
     An agent's launch makes it the parent. `options` go to `claude` as they are; `on_wait` is told the seconds waited.
-    Raises UsageError, Refused (`taken`, `not-allowed`), NotFound for the parent, and HarnessError with what Claude
+    Raises UsageError, Refused (`taken`, `not-allowed`, `mission-over`), NotFound for the parent or the mission, and HarnessError with what Claude
     Code printed; then nothing of the agent is left.
     """
     from turnpost.harness import Claude
 
-    voice = people.caller(root, speaker)
+    voice = permits.acting(root, speaker)
     first = _first_prompt(name, prompt)
     folder = _folder(cwd)
     mother = _parent(root, parent, voice)
+    mission = missions.joinable(root, mission, voice) if mission else None
     claude = Claude.find()
     registry.prepare(root)
     agent = _reserve(root, name, folder, mother, mission, instructions)

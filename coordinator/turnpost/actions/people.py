@@ -45,20 +45,12 @@ def person(root: str, what: str, given: Speaker | None = None) -> Speaker:
     return speaker
 
 
-def person_or_parent(root: str, agent: Agent, what: str, given: Speaker | None = None) -> Speaker:
-    """The caller, who must be the person or the agent's parent. Raises Refused (`not-allowed`, `foreign`)."""
-    speaker = caller(root, given)
-    if not speaker.is_person and agent["parent"] != speaker.agent["key"]:
-        raise not_allowed(
-            speaker, f"{agent['name']} is no child of yours, and only its parent or the person may {what}"
-        )
-    return speaker
-
-
-def not_allowed(speaker: Speaker, why: str) -> Refused:
+def not_allowed(speaker: Speaker, why: str, **numbers: object) -> Refused:
     """The refusal of what somebody else may do."""
     name = speaker.agent["name"]
-    return Refused(f"refused by rule 'not-allowed': you are {name}; {why}", rule="not-allowed", caller=name)
+    return Refused(
+        f"refused by rule 'not-allowed': you are {name}; {why}", rule="not-allowed", caller=name, **numbers
+    )
 
 
 def agent(root: str, name: str) -> Agent:

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING
 
-from turnpost.actions import people
+from turnpost.actions import permits
 from turnpost.actions.results import Cancelled, MessageView, ReceiptView
 from turnpost.actions.sending import original
 from turnpost.core import bell, clock, outbox, registry, store, threads
@@ -39,12 +39,10 @@ def full(root: str, message: Message) -> MessageView:
 def cancel(root: str, message_id: str, *, speaker: Speaker | None = None) -> Cancelled:
     """Take a message back from every recipient that has not claimed it yet. Twice is once.
 
-    Raises NotFound, and Refused: `not-allowed` when somebody else sent it, `too-late` when every recipient has it.
+    Raises NotFound, and Refused: `not-allowed` when it is neither the caller's nor a child's, `too-late` when every recipient has it.
     """
     message = original(root, message_id)
-    voice = people.caller(root, speaker)
-    if not voice.is_person and message["sender"]["key"] != voice.agent["key"]:
-        raise people.not_allowed(voice, "only its sender or the person may cancel a message")
+    permits.taking_back(root, permits.acting(root, speaker), message)
     _finish_send(root, message)
     states = {party["name"]: _end(root, message_id, party) for party in message["to"]}
     taken = tuple(name for name, state in states.items() if state == "cancelled")

@@ -23,7 +23,10 @@ class Recipient(NamedTuple):
 
 
 class Sent(NamedTuple):
-    """A message that is durable. `replaced` counts the characters that no text may hold and that became U+FFFD."""
+    """A message that is durable. `replaced` counts the characters that no text may hold and that became U+FFFD.
+
+    A `quiet` one resumes nobody who has stopped.
+    """
 
     id: str
     thread: str
@@ -31,6 +34,7 @@ class Sent(NamedTuple):
     urgent: bool = False
     replaced: int = 0
     warnings: tuple[str, ...] = ()
+    quiet: bool = False
 
 
 class ReceiptView(NamedTuple):
@@ -95,6 +99,7 @@ class AgentView(NamedTuple):
     pid: int | None
     cwd: str
     since: str | None
+    mission_over: bool = False
 
 
 class Agents(NamedTuple):
@@ -154,6 +159,53 @@ class Woken(NamedTuple):
     sent: Sent | None = None
     message_id: str | None = None
     note: str | None = None
+
+
+class Seat(NamedTuple):
+    """One agent of a mission."""
+
+    name: str
+    state: str
+    held: bool
+    waiting: int
+
+
+class MissionView(NamedTuple):
+    """A mission, `running`, `finished` or `aborted`, and its agents. `told`: whom the notice of its abort was sent to."""
+
+    name: str
+    state: str
+    goal: str | None
+    coordinator: str | None
+    members: tuple[Seat, ...]
+    started: str | None
+    ended: str | None
+    reason: str | None
+    told: tuple[str, ...] = ()
+    warnings: tuple[str, ...] = ()
+
+
+class Missions(NamedTuple):
+    """All missions, by name."""
+
+    missions: tuple[MissionView, ...]
+
+
+class PolicyVerdict(NamedTuple):
+    """Whether one party may `write` to another, or `control` it, and why.
+
+    `relation` is what `to` is to `from`; `rule` the number of the policy's rule that decided, None for the default;
+    `notes` is what else would stand in the way of a message now.
+    """
+
+    from_: str
+    to: str
+    may: str
+    allowed: bool
+    relation: str
+    rule: int | None
+    reason: str
+    notes: tuple[str, ...] = ()
 
 
 class Inbox(NamedTuple):

@@ -5,10 +5,10 @@ from __future__ import annotations
 from collections.abc import Sequence
 from typing import TYPE_CHECKING, Literal
 
-from turnpost import config
-from turnpost.actions import courier, holds, people
+from turnpost import config, policy
+from turnpost.actions import budget, courier, holds, people, permits
 from turnpost.actions.results import Recipient, Sent
-from turnpost.core import choosing, ids, mailbox, outbox, registry, rules, text, threads
+from turnpost.core import choosing, ids, mailbox, missions, outbox, registry, rules, text, threads
 from turnpost.core import refs as references
 from turnpost.core.errors import NotFound, Refused, UsageError
 from turnpost.core.sender import Speaker
@@ -17,6 +17,8 @@ if TYPE_CHECKING:
     from turnpost.actions.people import Standing
     from turnpost.core.records import Agent, Message, Party
 
+QUIET = ("note", "report", "answer")
+"""Kinds that resume no stopped agent when an agent sends them."""
 KINDS = ("question", "answer", "contract", "report", "alert", "note")
 _LINE_LIMIT = 500
 _LIST_LIMIT = 32
@@ -33,16 +35,20 @@ def send(
     reply_to: str | None = None,
     refs: Sequence[str] = (),
     options: Sequence[str] = (),
+    wake: bool = False,
     speaker: Speaker | None = None,
 ) -> Sent:
     """Send one message to one or more recipients; it is durable when this returns, and nobody was waited for.
 
-    Between a parent and its own child a message is urgent of itself. Raises Refused, NotFound, UsageError and
+    Between a parent and its own child a message is urgent of itself. What agents tell each other without asking (note,
+    report, answer) resumes nobody who has stopped, unless `wake` is set. Raises Refused, NotFound, UsageError and
     LockBusy; then nothing was written.
     """
-    voice = people.caller(root, speaker)
+    voice = permits.acting(root, speaker)
     recipients = people.resolve(root, to, voice)
-    limits = config.load(root)
+    limits, rules = config.load(root), policy.load(root)
+    permits.writing(root, voice, recipients, rules)
+    permits.reachable(root, recipients)
     body, replaced = text.clean(body)
     asked = original(root, reply_to) if reply_to is not None else None
     choice, body = choosing.chosen(asked, body) if asked is not None and kind == "answer" else (None, body)
@@ -50,19 +56,25 @@ def send(
     _check_words(kind, thread, refs, options)
     message = outbox.compose(
         registry.party(voice.agent), [_addressed(voice.agent, agent) for agent in recipients], body, kind=kind,
-        thread=thread or _thread(asked, voice.agent, recipients), reply_to=reply_to, refs=refs, options=options,
-        urgent=urgent or all(_kin(voice.agent, agent) for agent in recipients), replied=asked, choice=choice,
+        thread=thread or _thread(root, asked, voice.agent, recipients), reply_to=reply_to, refs=refs, options=options,
+        urgent=urgent or (rules.family_urgent and all(_kin(voice.agent, agent) for agent in recipients)),
+        replied=asked, choice=choice, quiet=kind in QUIET and not voice.is_person and not wake,
     )  # fmt: skip
-    return _deliver(root, voice, message, recipients, limits.mailbox_size, replaced)
+    budget.check(root, message, recipients, rules.loops)
+    sent = _deliver(root, voice, message, recipients, limits.mailbox_size, replaced)
+    budget.note(root, message, recipients, rules.loops)
+    return sent
 
 
-def reply(root: str, message_id: str, body: str, *, speaker: Speaker | None = None) -> Sent:
+def reply(
+    root: str, message_id: str, body: str, *, wake: bool = False, speaker: Speaker | None = None
+) -> Sent:
     """Answer a message: to its sender, in its thread. A question's option may be named by its number."""
     asked = original(root, message_id)
     if asked["sender"]["kind"] == "system":
         raise Refused(f"{message_id} is from turnpost itself, which reads no answers", rule="not-allowed")
     to = people.name_of(root, asked["sender"]["key"]) or asked["sender"]["name"]
-    return send(root, [to], body, kind="answer", reply_to=message_id, speaker=speaker)
+    return send(root, [to], body, kind="answer", reply_to=message_id, wake=wake, speaker=speaker)
 
 
 def original(root: str, message_id: str) -> Message:
@@ -91,7 +103,15 @@ def _deliver(
             holds.lift(root, key)
     shown = [_shown(agent, before[agent["key"]], message, voice, copies) for agent in recipients]
     warnings = courier.ensure(root) if any(agent["kind"] != "person" for agent in recipients) else ()
-    return Sent(message["id"], message["thread"], tuple(shown), message["urgent"], replaced, warnings)
+    return Sent(
+        message["id"],
+        message["thread"],
+        tuple(shown),
+        message["urgent"],
+        replaced,
+        warnings,
+        message.get("quiet", False),
+    )
 
 
 def _shown(
@@ -101,16 +121,16 @@ def _shown(
         return Recipient(agent["name"], stood.waiting + 1, "inbox", False, copies[agent["key"]])
     boundary = rules.predict(
         stood.doing, urgent=message["urgent"], held=stood.held and not voice.is_person, listening=stood.listening,
-        background=agent["background"],
+        background=agent["background"], quiet=message.get("quiet", False),
     )  # fmt: skip
     return Recipient(agent["name"], stood.waiting + 1, boundary, stood.deaf, copies[agent["key"]])
 
 
-def _thread(asked: Message | None, sender: Agent, recipients: Sequence[Agent]) -> str | None:
+def _thread(root: str, asked: Message | None, sender: Agent, recipients: Sequence[Agent]) -> str | None:
     """The thread nobody named: the one of what is answered, else the mission's, else (None) that of those concerned."""
     if asked is not None:
         return threads.answering(asked, sender, recipients)
-    return threads.mission_of([sender, *recipients])
+    return threads.mission_of([sender, *recipients], missions.of(root, sender, *recipients))
 
 
 def _addressed(sender: Agent, agent: Agent) -> Party:

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING
 
-from turnpost.actions import holding, holds, people
+from turnpost.actions import holding, holds, people, permits
 from turnpost.actions.results import Held
 from turnpost.core import clock, store
 from turnpost.core.errors import HarnessError
@@ -23,11 +23,12 @@ POLL = 0.05
 def stop(root: str, name: str, *, speaker: Speaker | None = None) -> Held:
     """End an agent's session. By the person it is a hold too: only the person's next message starts it again.
 
-    A parent may stop its own child, without a hold. Raises HarnessError when the session does not end; a hold that
-    was put stays, so that nothing is delivered to what should have stopped.
+    A parent may stop its own child, without a hold: its next message starts the child again. Raises Refused, and
+    HarnessError when the session does not end; a hold that was put stays, so that nothing is delivered to what should
+    have stopped.
     """
     agent = people.agent(root, name)
-    voice = people.person_or_parent(root, agent, "stop it", speaker)
+    voice = permits.controlling(root, agent, "stop it", speaker)
     claude = _claude(root, agent)
     if voice.is_person:
         holds.put(root, agent["key"], "stop")  # first, or the coordinator resumes what has just ended

@@ -9,7 +9,7 @@ from __future__ import annotations
 from collections.abc import Callable
 from typing import TYPE_CHECKING, Literal, get_args
 
-from turnpost.actions import agents, people, receipts
+from turnpost.actions import agents, people, permits, receipts
 from turnpost.actions.results import Waited
 from turnpost.actions.sending import original
 from turnpost.core import clock, files, ids, mailbox, registry, text
@@ -43,7 +43,7 @@ def wait(
 
     A message's goals are `read` (the default) and `reply`; an agent's are `idle` (the default: no turn runs and
     nothing is on its way) and `message` (one from it, or for `person` one from anybody, waits for the caller).
-    `on_look` is told what each look saw. Raises UsageError and NotFound.
+    `on_look` is told what each look saw. Raises UsageError, NotFound, and Refused for what is none of the caller's.
     """
     if not 0 <= timeout <= LONGEST:
         raise UsageError(
@@ -70,15 +70,14 @@ def _looker(root: str, target: str, goal: str | None, speaker: Speaker | None) -
     if of_message != (goal in ("read", "reply")):
         wants = "an agent" if of_message else "the id of a message"
         raise UsageError(f"to wait for '{goal}' takes {wants}, not '{text.visible(target)}'")
-    if goal == "read":
-        return _read(root, target)
-    if goal == "reply":
-        return _reply(root, target)
-    return _idle(root, target) if goal == "idle" else _message(root, target, people.caller(root, speaker))
+    voice = people.caller(root, speaker)
+    if of_message:
+        permits.following(voice, original(root, target))
+        return _read(root, target) if goal == "read" else _reply(root, target)
+    return _idle(root, target, voice) if goal == "idle" else _message(root, target, voice)
 
 
 def _read(root: str, message_id: str) -> Look:
-    original(root, message_id)
 
     def look() -> Waited:
         shown = receipts.show(root, message_id)
@@ -92,7 +91,6 @@ def _read(root: str, message_id: str) -> Look:
 
 
 def _reply(root: str, message_id: str) -> Look:
-    original(root, message_id)
     find = _Newer(root, message_id, lambda message: message["reply_to"] == message_id)
 
     def look() -> Waited:
@@ -104,8 +102,9 @@ def _reply(root: str, message_id: str) -> Look:
     return look
 
 
-def _idle(root: str, name: str) -> Look:
+def _idle(root: str, name: str, voice: Speaker) -> Look:
     agent = people.agent(root, name)
+    permits.watching(root, voice, agent)
 
     def look() -> Waited:
         receipts.settle(root, [agent["key"]])
@@ -119,7 +118,9 @@ def _idle(root: str, name: str) -> Look:
 
 def _message(root: str, name: str, voice: Speaker) -> Look:
     mine = voice.agent["key"]
-    wanted = registry.PERSON if text.name_key(name) == registry.PERSON else people.agent(root, name)["key"]
+    other = registry.unsaved_person() if text.name_key(name) == registry.PERSON else people.agent(root, name)
+    permits.watching(root, voice, other)
+    wanted = other["key"]
     anybody = wanted == mine
 
     def is_it(message: Message) -> bool:

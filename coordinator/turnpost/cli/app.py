@@ -33,6 +33,8 @@ COMMANDS = {
     "hold": "holding:hold",
     "release": "holding:release",
     "wake": "holding:wake",
+    "mission": "missions:mission",
+    "policy": "policy:policy",
     "coordinator": "coordinator:coordinator",
     "doctor": "doctor:doctor",
     "demo": "demo:demo",

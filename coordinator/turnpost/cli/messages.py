@@ -10,6 +10,12 @@ from turnpost.actions import receipts, sending
 from turnpost.actions.results import Cancelled, MessageView, Sent
 from turnpost.cli import base
 
+_wake = click.option(
+    "--wake",
+    is_flag=True,
+    help="Resume a stopped agent for it. Between agents a note, report or answer does not.",
+)
+
 
 @base.command(
     takes_text=True,
@@ -41,6 +47,7 @@ from turnpost.cli import base
 @click.option(
     "--option", "options", metavar="O", multiple=True, help="An answer a question offers; repeatable."
 )
+@_wake
 def send(
     to: str,
     body: str,
@@ -50,6 +57,7 @@ def send(
     reply_to: str | None,
     refs: tuple[str, ...],
     options: tuple[str, ...],
+    wake: bool,
 ) -> Sent:
     """Send a message to one or more agents, or to `person`.
 
@@ -67,6 +75,7 @@ def send(
         reply_to=reply_to,
         refs=refs,
         options=options,
+        wake=wake,
     )
 
 
@@ -79,12 +88,13 @@ def send(
 )
 @click.argument("message_id", metavar="ID")
 @click.argument("body", metavar="BODY|-", callback=base.read_text)
-def reply(message_id: str, body: str) -> Sent:
+@_wake
+def reply(message_id: str, body: str, wake: bool) -> Sent:
     """Answer a message: to its sender, in its thread.
 
     A question's option is taken by its number or its words; any other text is an answer too.
     """
-    return sending.reply(base.root(), message_id, body)
+    return sending.reply(base.root(), message_id, body, wake=wake)
 
 
 @base.command(example="turnpost show msg-01JD3QK8V5T0YF6Z2M9XWB4C7R")

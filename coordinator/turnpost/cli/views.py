@@ -14,7 +14,7 @@ _BOUNDARIES = {
     "rewake": "idle; woken now",
     "prompt": "gets it with its next prompt",
     "resume": "not running; resumed for it",
-    "held": "held by the person; it waits for the person's release or next message",
+    "held": "held; it waits for a release or the person's next message",
     "inbox": "in the person's inbox",
 }
 
@@ -33,6 +33,9 @@ def _(result: results.Sent) -> str:
         extra.append(f"{ordinal(recipient.copy)} copy of the same text" if recipient.copy > 1 else "")
         extra.append(
             "it is deaf: nothing wakes it" if recipient.deaf and recipient.boundary == "prompt" else ""
+        )
+        extra.append(
+            "not woken for it; --wake would" if result.quiet and recipient.boundary == "prompt" else ""
         )
         told = "; ".join(filter(None, [_BOUNDARIES.get(recipient.boundary, recipient.boundary), *extra]))
         lines.append(columns.paragraph(f"{recipient.name}: {told}", "  "))
@@ -122,6 +125,41 @@ def conversation(
 
 
 @view.register
+def _(result: results.MissionView) -> str:
+    until = f" to {result.ended}" if result.ended else ""
+    lines = [columns.paragraph(f"{result.name}: {result.state}, {result.started}{until}")]
+    about = (("goal", result.goal), ("coordinator", result.coordinator), ("reason", result.reason))
+    lines += [columns.paragraph(f"{what}: {words}", "  ") for what, words in about if words]
+    for seat in result.members:
+        state = f"{seat.state}, held" if seat.held else seat.state
+        lines.append(columns.paragraph(f"{seat.name}: {state}; {seat.waiting} waiting", "  "))
+    if result.told:
+        lines.append(columns.paragraph(f"told of the abort: {', '.join(result.told)}", "  "))
+    return "\n".join(lines)
+
+
+@view.register
+def _(result: results.Missions) -> str:
+    if not result.missions:
+        return "no missions yet; `turnpost mission start NAME` starts one"
+    head = ["NAME", "STATE", "AGENTS", "STARTED", "GOAL"]
+    rows = [
+        [one.name, one.state, str(len(one.members)), (one.started or "")[:16], one.goal or "-"]
+        for one in result.missions
+    ]
+    return columns.table([head, *rows], [24, 8, 6, 16])
+
+
+@view.register
+def _(result: results.PolicyVerdict) -> str:
+    verb = "write to" if result.may == "write" else "control"
+    head = f"{result.from_} {'may' if result.allowed else 'may not'} {verb} {result.to}: {result.reason}"
+    by = f"by rule {result.rule} of the policy" if result.rule else "by default"
+    lines = [columns.paragraph(head), columns.paragraph(f"decided {by}; relation: {result.relation}", "  ")]
+    return "\n".join([*lines, *(columns.paragraph(f"now: {note}", "  ") for note in result.notes)])
+
+
+@view.register
 def _(result: results.Installed) -> str:
     would = "would be " if result.dry_run and result.changed else ""
     line = f"{would}{result.action}: {text.visible(result.path)} ({result.scope})"
@@ -142,7 +180,8 @@ def _(result: results.Completion) -> str:
 
 def doing(agent: results.AgentView) -> str:
     """An agent's state in one word, with what is odd about it."""
-    odd = [word for word, is_so in (("deaf", agent.deaf), ("held", agent.held)) if is_so]
+    odds = (("deaf", agent.deaf), ("held", agent.held), ("over", agent.mission_over))
+    odd = [word for word, is_so in odds if is_so]
     return ",".join([agent.state, *odd])
 
 

@@ -102,12 +102,15 @@ def first_state(before: State | None, start: Start) -> State:
         doing = "working" if before["doing"] in ("working", "blocked") else "idle"
     if start.source == "compact" and before is not None and before["session_id"] == start.session_id:
         doing = before["doing"]
-    return {
+    state: State = {
         "v": 1, "doing": doing, "since": clock.now(), "session_id": start.session_id, "pid": start.pid,
         "token": procs.token(start.pid) if start.pid else None, "transcript": start.transcript, "cwd": start.cwd,
         "stops": before["stops"] if before and start.source == "compact" else 0, "source": start.source,
         "resume": None,
     }  # fmt: skip
+    if before and "mode" in before and before["session_id"] == start.session_id:
+        state["mode"] = before["mode"]  # a session keeps it, and a compaction comes in the middle of a turn
+    return state
 
 
 def _known(root: str, start: Start) -> Agent | None:

@@ -80,6 +80,8 @@ def at_tool_batch(root: str, key: str, payload: Payload) -> Answer | None:
         unblocked = files.exists(home.agent(root, key) + "/blocked")
         if unblocked:
             store.save_state(root, key, _record(root, key, state, payload, "working"))
+        elif _note_mode(root, key, state, payload):
+            store.save_state(root, key, state)
         blocks = _take(root, key, "next-request", payload, state, everything=unblocked)
     return _context("PostToolBatch", root, key, blocks)
 
@@ -303,7 +305,25 @@ def _record(root: str, key: str, state: State, payload: Payload, doing: Doing) -
     if pid and pid != state["pid"]:
         state["pid"], state["token"] = pid, procs.token(pid)
     state["transcript"] = _transcript(payload, state)
+    _note_mode(root, key, state, payload)
     return store.change_state(state, doing)
+
+
+def _note_mode(root: str, key: str, state: State, payload: Payload) -> bool:
+    """Note the session's permission mode; whether it is another one than before.
+
+    The `plan` flag lets PostToolBatch see with one look that it must watch for the end of plan mode.
+    """
+    mode = payload.get("permission_mode")
+    if not isinstance(mode, str) or mode == state.get("mode"):
+        return False
+    state["mode"] = mode
+    flag = home.agent(root, key) + "/plan"
+    if mode == "plan":
+        files.touch(flag)
+    else:
+        files.unlink(flag)
+    return True
 
 
 def _transcript(payload: Payload, state: State) -> str:

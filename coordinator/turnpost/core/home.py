@@ -10,6 +10,7 @@ messages/DAY/ID/          the message and the receipts that are final
 outbox/ID.json            a send that is under way
 threads/DIGEST/ID         which messages a thread has   agents/person/asked/ID  the person's open questions
 pending/KEY               a bell: KEY has something waiting or on its way
+missions/NAME.json        a mission           loops/                what pairs of agents wrote lately
 """
 
 import posix
@@ -62,6 +63,26 @@ def thread(root: str, digest: str) -> str:
 
 def asked(root: str) -> str:
     return root + "/agents/person/asked"
+
+
+def missions(root: str) -> str:
+    return root + "/missions"
+
+
+def mission(root: str, name_key: str) -> str:
+    return f"{root}/missions/{name_key}.json"
+
+
+def loops(root: str) -> str:
+    return root + "/loops"
+
+
+def pair(root: str, one: str, other: str) -> str:
+    return f"{root}/loops/{'+'.join(sorted((one, other)))}"
+
+
+def heard(root: str, key: str) -> str:
+    return f"{root}/loops/{key}.person"
 
 
 def log(root: str) -> str:

@@ -285,7 +285,7 @@ def _is_entry(name: str) -> bool:
         and len(order) == 10
         and dash == "-"
         and ids.is_id(entry_id(name), "msg")
-        and rest in ("", "-u")
+        and rest in ("", "-u", "-q", "-uq")
     )
 
 

@@ -61,7 +61,8 @@ def compose(
         "thread": thread or threads.of_names(party["name"] for party in (sender, *to)), "body": body, "urgent": urgent, "sent": now, "reply_to": reply_to,
         "refs": list(refs), "options": list(options), "quiet": quiet, "redacted": redacted,
         "origin": replied.get("origin", replied["id"]) if replied else identifier,
-        "hops": replied.get("hops", 0) + 1 if replied else 0,
+        # What the person says begins a chain anew: the count is of agents who answer each other.
+        "hops": replied.get("hops", 0) + 1 if replied and sender["kind"] != "person" else 0,
     }  # fmt: skip
     if choice is not None:
         message["choice"] = choice

@@ -95,7 +95,7 @@ if TYPE_CHECKING:
         retire: list[str]
 
     class State(TypedDict):
-        """What an agent's session does, as its hooks last saw it."""
+        """What an agent's session does, as its hooks last saw it. `mode` is Claude Code's permission mode."""
 
         v: int
         doing: Doing
@@ -108,6 +108,7 @@ if TYPE_CHECKING:
         stops: int
         source: str
         traced: NotRequired[bool]
+        mode: NotRequired[str]
         resume: NotRequired[Resume | None]
 
     class Resume(TypedDict):
@@ -120,6 +121,18 @@ if TYPE_CHECKING:
         pending: bool
         pid: NotRequired[int]
         token: NotRequired[str | None]
+
+    class Mission(TypedDict):
+        """A common task. Its members are the agents whose `mission` is its name; `coordinator` is an agent's key."""
+
+        v: int
+        name: str
+        state: Literal["running", "finished", "aborted"]
+        coordinator: str | None
+        goal: str | None
+        started: float
+        ended: float | None
+        reason: str | None
 
     class Waiter(TypedDict):
         """The active waiter of an agent, with the FIFO that wakes it."""

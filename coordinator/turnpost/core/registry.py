@@ -13,7 +13,7 @@ if TYPE_CHECKING:
 
 PERSON = "person"
 AGENT = ("key", "name", "kind", "created", "cwd", "root", "sessions", "parent", "background", "retire")
-LAYOUT = ("agents", "names", "sessions", "pids", "messages", "outbox", "pending")
+LAYOUT = ("agents", "names", "sessions", "pids", "messages", "outbox", "pending", "missions", "loops")
 
 
 def prepare(root: str) -> None:

@@ -117,19 +117,21 @@ def settle(
     )
 
 
-def predict(doing: Doing, *, urgent: bool, held: bool, listening: bool, background: bool) -> Boundary:
-    """The boundary a message sent now is expected to take, told to its sender."""
+def predict(
+    doing: Doing, *, urgent: bool, held: bool, listening: bool, background: bool, quiet: bool = False
+) -> Boundary:
+    """The boundary a message sent now is expected to take, told to its sender. A `quiet` one waits for somebody else's."""
     if held:
         return "held"
     if doing in ("stopped", "lost"):
-        return "resume"
+        return "prompt" if quiet else "resume"
     if doing == "starting":
         return "prompt"
     if doing == "blocked":
         return "next-request"
     if doing == "working":
         return "next-request" if urgent else "stop-block"
-    return "rewake" if listening else "resume" if background else "prompt"
+    return "rewake" if listening else "resume" if background and not quiet else "prompt"
 
 
 def next_step(
@@ -173,6 +175,13 @@ def next_step(
     if doing == "idle":
         return _wake_step(age, listening, background)
     return "check" if age > CHECK and checked_for > CHECK else "none"
+
+
+def without_resume(step: Step) -> Step:
+    """A step for an agent whose mission is over: nothing starts its session again, and what waits for one that is gone
+    is given up at once, so that its senders learn it.
+    """
+    return "give-up" if step == "resume" else "none" if step == "restart" else step
 
 
 def _wake_step(age: float, listening: bool, background: bool) -> Step:

@@ -13,9 +13,9 @@ from turnpost.core import files, home, ids, mailbox, registry, text
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
-    from collections.abc import Iterable, Sequence
+    from collections.abc import Iterable, Mapping, Sequence
 
-    from turnpost.core.records import Agent, Message, Party
+    from turnpost.core.records import Agent, Message, Mission, Party
 
 INBOX = "inbox"
 """The thread of all that was sent to the person; every message in it is in another thread as well."""
@@ -36,10 +36,18 @@ def of_name(name: str) -> str:
     return f"name {text.name_key(name)}"
 
 
-def mission_of(concerned: Sequence[Agent]) -> str | None:
-    """The mission that a message between these belongs to: the one that all of them are in. The person is in every one."""
-    found = {agent["mission"] for agent in concerned if agent["kind"] != "person"}
-    return found.pop() if len(found) == 1 else None
+def mission_of(concerned: Sequence[Agent], missions: Mapping[str, Mission]) -> str | None:
+    """The mission that a message between these belongs to: the one that each of them is in, or coordinates.
+
+    The person is in every one. `missions` holds those they are in, by name.
+    """
+    agents = [agent for agent in concerned if agent["kind"] != "person"]
+    names = {agent["mission"] for agent in agents if agent["mission"] is not None}
+    if len(names) != 1:
+        return None
+    name = names.pop()
+    coordinator = missions[name]["coordinator"] if name in missions else None
+    return name if all(agent["mission"] == name or agent["key"] == coordinator for agent in agents) else None
 
 
 def concerned(message: Message) -> list[Party]:

@@ -2,17 +2,10 @@
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING
-
-from turnpost.core import mailbox, outbox, registry, text
+from turnpost.core import mailbox, notice, registry, text
 from turnpost.core.errors import TurnpostError
 from turnpost.core.mailbox import Mailbox
 from turnpost.service.log import Log
-
-if TYPE_CHECKING:
-    from turnpost.core.records import Party
-
-SYSTEM: Party = {"kind": "system", "name": "system", "key": "system"}
 
 
 def give_up(root: str, key: str, message_ids: list[str], reason: str, log: Log) -> None:
@@ -44,8 +37,7 @@ def _alert(root: str, sender_key: str, key: str, message_ids: list[str], reason:
         return
     name = recipient["name"] if recipient else key
     body = f"Not delivered to {name}, given up: {', '.join(message_ids)}.\nReason: {text.clean(reason)[0]}"
-    message = outbox.compose(SYSTEM, [registry.party(sender)], body, kind="alert")
     try:
-        outbox.send(root, message, [sender], limit=10_000)
+        notice.send(root, [sender], body)
     except TurnpostError as error:
         log.write("alert-failed", to=sender["name"], error=error.message)

@@ -9,7 +9,19 @@ from concurrent.futures import Future, ThreadPoolExecutor
 from typing import TYPE_CHECKING
 
 from turnpost import config
-from turnpost.core import bell, clock, files, home, outbox, procs, registry, rules, store, transcript
+from turnpost.core import (
+    bell,
+    clock,
+    files,
+    home,
+    missions,
+    outbox,
+    procs,
+    registry,
+    rules,
+    store,
+    transcript,
+)
 from turnpost.core.errors import HarnessError, TurnpostError
 from turnpost.core.mailbox import Mailbox
 from turnpost.harness import Claude
@@ -116,16 +128,21 @@ class Coordinator:
         doing = rules.effective(state, now, alive)
         memory.see(doing, now)
         listening = doing == "idle" and bell.listening(self._root, key)
+        over = missions.over(self._root, agent)
+        # A mission's end is never lifted: mail behind it waits for nobody, held and quiet mail neither.
+        pressing, held = (bool(box.waiting()), False) if over else (box.pressing(state), box.held())
         step = rules.next_step(
-            state, doing, pressing=box.pressing(state), held=box.held(), listening=listening, background=agent["background"],
+            state, doing, pressing=pressing, held=held, listening=listening, background=agent["background"],
             retire=bool(agent["retire"]), attempts=self._config.resume_attempts, lost_for=memory.lost_for(now), checked_for=memory.checked_for(now), now=now,
             orphan_for=memory.orphan_for(state, now),
         )  # fmt: skip
+        step = rules.without_resume(step) if over else step
         if step == "ring":
             bell.ring_waiter(self._root, key)
         elif step == "give-up":
             resume = state.get("resume")
-            self._give_up(key, box, f"could not be resumed: {resume['error'] if resume else 'unknown'}")
+            failed = f"could not be resumed: {resume['error'] if resume else 'unknown'}"
+            self._give_up(key, box, f"the mission {over['name']} is over" if over else failed)
         elif step != "none":
             work = {
                 "retire": self._retire,

@@ -13,7 +13,7 @@ from typing import TYPE_CHECKING
 from filelock import FileLock, Timeout
 
 from turnpost.config import Config
-from turnpost.core import bell, clock, files, fork, home, procs, registry, render, rules, store
+from turnpost.core import bell, clock, files, fork, home, missions, procs, registry, render, rules, store
 from turnpost.core.errors import HarnessError, LockBusy
 from turnpost.core.mailbox import Mailbox
 from turnpost.harness import Claude
@@ -53,6 +53,8 @@ class Resumer:
         with box.lock(5.0):
             agent, state = registry.load_agent(self._root, key), store.load_state(self._root, key)
             if agent is None or state is None or box.held() or not box.pressing(state):
+                return None
+            if missions.over(self._root, agent) is not None:
                 return None
             alive = procs.alive(state["pid"], state["token"])
             doing = rules.effective(state, clock.now(), alive)

@@ -1,0 +1,119 @@
+"""Whether the caller may: the same check for sending, waiting, stopping, holding and taking back.
+
+Each function answers with nothing or raises Refused, which names the rule, the relation and the policy's rule if one
+decided. Nothing is written.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from typing import TYPE_CHECKING
+
+from turnpost import policy
+from turnpost.actions import people
+from turnpost.core import missions, registry, routing, store
+from turnpost.core.errors import Refused
+from turnpost.core.sender import Speaker
+
+if TYPE_CHECKING:
+    from turnpost.core.records import Agent, Message
+    from turnpost.core.routing import Power, Verdict
+    from turnpost.policy import Policy
+
+_ADVICE = "write to your parent, your own children, your mission's members and coordinator, or the person"
+
+
+def acting(root: str, speaker: Speaker | None = None) -> Speaker:
+    """The caller, who is about to change something. Raises Refused: `foreign`, or `read-only` for one in plan mode."""
+    voice = people.caller(root, speaker)
+    state = None if voice.is_person else store.load_state(root, voice.agent["key"])
+    if state is not None and state.get("mode") == "plan":
+        raise Refused(
+            f"refused by rule 'read-only': you are {voice.agent['name']} and in plan mode, in which you may look but "
+            "neither send nor change anything; finish the plan first",
+            rule="read-only", caller=voice.agent["name"], mode="plan",
+        )  # fmt: skip
+    return voice
+
+
+def verdict(root: str, one: Agent, other: Agent, rules: Policy, power: Power) -> Verdict:
+    """What routing says about two agents as they are recorded now."""
+    return routing.decide(one, other, missions.of(root, one, other), rules.rules, power)
+
+
+def writing(root: str, voice: Speaker, recipients: Sequence[Agent], rules: Policy) -> None:
+    """The caller may write to all of them. Raises Refused (`not-allowed`)."""
+    for other in recipients:
+        found = verdict(root, voice.agent, other, rules, "write")
+        if not found.allowed:
+            advice = _ADVICE if not found.rule else "`turnpost policy check` explains it"
+            raise _refused(
+                voice, other, found, f"you may not write to {other['name']}: {found.reason}; {advice}"
+            )
+
+
+def reachable(root: str, recipients: Sequence[Agent]) -> None:
+    """Nobody's mission is over. Raises Refused (`mission-over`), for the person too: no message could ever resume them."""
+    for other in recipients:
+        mission = missions.over(root, other)
+        if mission is not None:
+            raise Refused(
+                f"refused by rule 'mission-over': the mission {mission['name']} of {other['name']} is {mission['state']}, "
+                "which nothing lifts; launch an agent for what is still to do",
+                rule="mission-over", recipient=other["name"], mission=mission["name"], state=mission["state"],
+            )  # fmt: skip
+
+
+def controlling(root: str, agent: Agent, what: str, speaker: Speaker | None = None) -> Speaker:
+    """The caller, who may stop, hold or rename this agent: the person, its parent, or whom the policy lets.
+
+    Raises Refused (`not-allowed`, `read-only`, `foreign`).
+    """
+    voice = acting(root, speaker)
+    found = verdict(root, voice.agent, agent, policy.load(root), "control")
+    if not found.allowed:
+        raise _refused(
+            voice,
+            agent,
+            found,
+            f"{found.reason}, and only its parent, the person or whom the policy lets may {what}",
+        )
+    return voice
+
+
+def watching(root: str, voice: Speaker, agent: Agent) -> None:
+    """The caller may wait for this agent: for itself, or for whom it may write to. Raises Refused (`not-allowed`)."""
+    found = verdict(root, voice.agent, agent, policy.load(root), "write")
+    if not found.allowed and found.relation != "self":
+        raise _refused(
+            voice, agent, found, f"{found.reason}, and who may not write to somebody may not wait for them"
+        )
+
+
+def following(voice: Speaker, message: Message) -> None:
+    """The caller may wait for what becomes of a message: its sender, who got it, the person. Raises Refused."""
+    mine = voice.agent["key"]
+    if not voice.is_person and mine not in {
+        message["sender"]["key"],
+        *(party["key"] for party in message["to"]),
+    }:
+        raise people.not_allowed(
+            voice, "only its sender, its recipients or the person may wait for a message"
+        )
+
+
+def taking_back(root: str, voice: Speaker, message: Message) -> None:
+    """The caller may cancel a message: its sender, who may stop its sender, the person. Raises Refused."""
+    owner = message["sender"]["key"]
+    if voice.is_person or owner == voice.agent["key"]:
+        return
+    sender = registry.load_agent(root, owner)
+    if sender is None or not verdict(root, voice.agent, sender, policy.load(root), "control").allowed:
+        raise people.not_allowed(
+            voice, "only its sender, the sender's parent or the person may cancel a message"
+        )
+
+
+def _refused(voice: Speaker, other: Agent, found: Verdict, why: str) -> Refused:
+    numbers = {"recipient": other["name"], "relation": found.relation}
+    return people.not_allowed(voice, why, **numbers, **({"policy_rule": found.rule} if found.rule else {}))

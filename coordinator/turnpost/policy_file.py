@@ -1,0 +1,91 @@
+"""The form of `policy.toml`. Imported only when there is one: it needs pydantic."""
+
+from __future__ import annotations
+
+from typing import Annotated, Literal
+
+from pydantic import BaseModel, ConfigDict, Field, field_validator
+
+from turnpost.core import text
+from turnpost.core.loops import Budget
+from turnpost.core.routing import Power, Rule
+from turnpost.policy import Policy
+
+_Line = Annotated[str, Field(max_length=200)]
+
+
+class _Table(BaseModel):
+    model_config = ConfigDict(strict=True, extra="forbid", frozen=True)
+
+
+class RuleTable(_Table):
+    """One `[[rule]]`."""
+
+    verdict: Literal["allow", "deny"]
+    from_: _Line = Field(default="*", alias="from")
+    to: _Line = "*"
+    relation: (
+        Literal["person", "parent", "child", "mission", "coordinator", "led", "sibling", "stranger"] | None
+    ) = None
+    may: Power = "write"
+    why: _Line = ""
+
+    @field_validator("from_")
+    @classmethod
+    def _an_agent(cls, pattern: str) -> str:
+        if text.name_key(pattern) == "person":
+            raise ValueError("the person's own messages are never routed; leave out a rule from 'person'")
+        return _pattern(pattern)
+
+    @field_validator("to")
+    @classmethod
+    def _a_party(cls, pattern: str) -> str:
+        return "person" if text.name_key(pattern) == "person" else _pattern(pattern)
+
+    @field_validator("why")
+    @classmethod
+    def _printable(cls, line: str) -> str:
+        if line and not line.isprintable():
+            raise ValueError("one printable line is wanted")
+        return line
+
+
+class LoopsTable(_Table):
+    """`[loops]`."""
+
+    hops: Annotated[int, Field(ge=1, le=1_000)] = Budget().hops
+    messages: Annotated[int, Field(ge=1, le=10_000)] = Budget().messages
+    seconds: Annotated[float, Field(ge=1.0, le=86_400.0)] = Budget().seconds
+
+
+class DeliveryTable(_Table):
+    """`[delivery]`."""
+
+    family_urgent: bool = True
+
+
+class PolicyFile(_Table):
+    """The whole file."""
+
+    rule: Annotated[tuple[RuleTable, ...], Field(max_length=500)] = ()
+    loops: LoopsTable = LoopsTable()
+    delivery: DeliveryTable = DeliveryTable()
+
+    def policy(self) -> Policy:
+        """The file as what the rules work with."""
+        rules = tuple(
+            Rule(one.verdict, one.from_, one.to, one.relation, one.may, one.why) for one in self.rule
+        )
+        loops = Budget(self.loops.hops, self.loops.messages, self.loops.seconds)
+        return Policy(rules, loops, self.delivery.family_urgent)
+
+
+def _pattern(pattern: str) -> str:
+    """What can mean an agent: a name with stars in it, or a mission. Raises ValueError for what never could."""
+    name = pattern.removeprefix("mission:")
+    plain = name.replace("*", "") if name == pattern else name
+    # 'x' stands in for the stars: `*-review` may begin with what no name begins with.
+    fault = text.name_fault(f"x{plain}" if name == pattern and "*" in name else plain)
+    if fault:
+        raise ValueError(f"'{text.visible(pattern)}' can mean no agent: {fault}")
+    return pattern
