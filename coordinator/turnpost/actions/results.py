@@ -53,7 +53,11 @@ class ReceiptView(NamedTuple):
 
 
 class MessageView(NamedTuple):
-    """A message, with its receipts under the names it was sent to."""
+    """A message, with its receipts under the names it was sent to.
+
+    `choice` is the option an answer takes, `answers` the ids of the answers to it, and `pinned` says that it is a question
+    to the person which the person has not answered. `redacted` counts the secrets that were taken out.
+    """
 
     id: str
     sender: str
@@ -67,6 +71,9 @@ class MessageView(NamedTuple):
     options: tuple[str, ...]
     body: str
     receipts: Mapping[str, ReceiptView]
+    choice: int | None = None
+    answers: tuple[str, ...] = ()
+    pinned: bool = False
     redacted: int = 0
 
 
@@ -204,9 +211,46 @@ class PolicyVerdict(NamedTuple):
 
 
 class Inbox(NamedTuple):
-    """What waits for the person, in the order received."""
+    """What waits for the person: first the questions to be answered, seen before or not, then what was not seen yet.
+
+    Each in the order received.
+    """
 
     messages: tuple[MessageView, ...]
+
+
+class ThreadLine(NamedTuple):
+    """One thread in a list. `kind`: `inbox`, `mission`, `pair` (of those concerned) or `named`."""
+
+    name: str
+    kind: str
+    messages: int
+    pinned: int
+    last: str | None
+    last_id: str
+    last_from: str
+    last_body: str
+
+
+class Threads(NamedTuple):
+    """The threads the caller may see; the one that was written to last comes first."""
+
+    threads: tuple[ThreadLine, ...]
+
+
+class Thread(NamedTuple):
+    """A thread's messages, or those that were searched for, oldest first; `older` fitting ones were left out."""
+
+    name: str
+    messages: tuple[MessageView, ...]
+    older: int = 0
+
+
+class Found(NamedTuple):
+    """The messages of all threads that were searched for, oldest first; `older` fitting ones were left out."""
+
+    messages: tuple[MessageView, ...]
+    older: int = 0
 
 
 class Entry(NamedTuple):

@@ -92,7 +92,7 @@ class Mailbox:
             receipt = self._receipt(self.queue, name)
             if receipt["attempts"] >= rules.DELIVERIES:
                 continue  # given up: the coordinator ends it and tells its sender
-            shown = render.block(message, recipient, now)
+            shown = render.block(message, recipient, now, self.key)
             cost = text.units(shown) + 1
             if cost > room and not (whole_first and not blocks):
                 break
