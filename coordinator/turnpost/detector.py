@@ -49,7 +49,7 @@ def detectors() -> tuple[tuple[str, Any], ...]:
     found = [
         getattr(importlib.import_module(f"detect_secrets.plugins.{m}"), name) for m, name in PLUGINS.items()
     ]
-    return tuple((one.secret_type, one) for one in found)
+    return tuple((str(one.secret_type), one) for one in found)
 
 
 def _parts(body: str) -> Iterator[tuple[int, str]]:

@@ -116,13 +116,16 @@ def _(result: results.Threads) -> str:
 @view.register(results.Thread)
 @view.register(results.Found)
 def conversation(
-    result: results.Inbox | results.Thread | results.Found, body: conversations.Body = columns.literal
+    result: results.Inbox | results.Thread | results.Found | results.Summary,
+    body: conversations.Body = columns.literal,
 ) -> str:
     """What people wrote to each other; `body` shows a message's text."""
     if isinstance(result, results.Inbox):
         return conversations.inbox(result, body)
     if isinstance(result, results.Thread):
         return conversations.thread(result, body)
+    if isinstance(result, results.Summary):
+        return conversations.summary(result, body)
     return conversations.found(result, body)
 
 
