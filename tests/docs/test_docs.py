@@ -343,6 +343,7 @@ DOCUMENTS = {
     "cancelled": results.Cancelled, "agent": results.AgentView, "waited": results.Waited, "launched": results.Launched,
     "mission": results.MissionView, "seat": results.Seat, "missions": results.Missions, "verdict": results.PolicyVerdict,
     "renamed": results.Renamed, "held": results.Held, "woken": results.Woken, "inbox": results.Inbox,
+    "thread line": results.ThreadLine, "thread": results.Thread, "found": results.Found,
     "installed": results.Installed, "coordinator": results.CoordinatorView, "completion": results.Completion, "demo": demo.Shown,
     "delivery": demo.Delivery, "diagnosis": doctor.Diagnosis, "check": doctor.Check, "failure": demo.Failure,
 }  # fmt: skip

@@ -8,8 +8,9 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 from turnpost.actions import courier, missions, people, permits
+from turnpost.actions.audited import refusals
 from turnpost.actions.results import Launched
-from turnpost.core import clock, files, registry, store, text
+from turnpost.core import audit, clock, files, registry, store, text
 from turnpost.core.errors import HarnessError, TurnpostError, UsageError
 from turnpost.core.mailbox import Mailbox, entry_id
 from turnpost.core.sender import Speaker
@@ -27,6 +28,7 @@ START_SECONDS = 30.0
 POLL = 0.05
 
 
+@refusals("launch")
 def launch(
     root: str,
     name: str,
@@ -64,6 +66,7 @@ def launch(
     except BaseException:
         _take_back(root, agent)
         raise
+    audit.acted(root, "launch", voice.agent, agent, session=session_id)
     return Launched(
         agent["name"],
         session_id,

@@ -3,11 +3,12 @@
 from __future__ import annotations
 
 import json
+import sys
 
 import click
 
 from turnpost.actions import documents
-from turnpost.actions.results import Agents, Waited
+from turnpost.actions.results import Agents, Found, Inbox, Summary, Thread, Threads, Waited
 from turnpost.core.errors import TimedOut
 
 
@@ -16,10 +17,9 @@ def emit(result: object, as_json: bool) -> None:
     if as_json:
         write_json(data(result))
         return
-    from turnpost.cli import views
     from turnpost.core import text
 
-    if shown := views.view(result):
+    if shown := _text(result):
         click.echo(shown)
     for warning in getattr(result, "warnings", ()):
         click.echo(f"warning: {text.visible(warning)}", err=True)
@@ -31,9 +31,11 @@ def exit_code(result: object) -> int:
 
 
 def data(result: object) -> object:
-    """A result as JSON values. The list of agents is a list; an unfinished wait carries its error beside its state."""
+    """A result as JSON values. Agents and threads are lists; an unfinished wait carries its error beside its state."""
     if isinstance(result, Agents):
         return [documents.plain(agent) for agent in result.agents]
+    if isinstance(result, Threads):
+        return [documents.plain(line) for line in result.threads]
     if isinstance(result, Waited) and not result.done:
         rule = "ended" if result.over else TimedOut.default_rule
         error = {"rule": rule, "message": missed(result), "seconds": result.waited}
@@ -58,3 +60,14 @@ def missed(result: Waited) -> str:
 def write_json(document: object) -> None:
     """Print one document. ASCII, so that nothing in it can drive a terminal."""
     click.echo(json.dumps(document, indent=2, default=str).replace("\x7f", "\\u007f"))
+
+
+def _text(result: object) -> str:
+    """A result for a person. What people wrote to each other is Markdown on a terminal, and as written in a pipe."""
+    from turnpost.cli import views
+
+    if sys.stdout.isatty() and isinstance(result, (Found, Inbox, Summary, Thread)):
+        from turnpost.cli import markdown
+
+        return views.conversation(result, markdown.body)
+    return views.view(result)

@@ -187,16 +187,9 @@ def at_end(root: str, key: str, payload: Payload) -> None:
 
 def log_failure(root: str, where: str, error: BaseException) -> None:
     """Leave a trace of a hook that failed. That it cannot even do that must not stop anybody."""
-    line = {
-        "at": clock.rfc3339(clock.now()),
-        "action": "hook-failed",
-        "hook": where,
-        "error": f"{type(error).__name__}: {error}",
-    }
-    try:
-        files.append(home.log(root), store.pack(line) + b"\n", 1 << 20)
-    except OSError:
-        pass
+    from turnpost.core import audit
+
+    audit.write(root, "hook-failed", hook=where, error=f"{type(error).__name__}: {error}")
 
 
 def _lock(root: str, key: str) -> files.Lock:

@@ -8,6 +8,7 @@ agents/KEY/waiter.json    its one active waiter     agents/KEY/lock        guard
 names/NAME                name to KEY               sessions/ID            session to KEY
 messages/DAY/ID/          the message and the receipts that are final
 outbox/ID.json            a send that is under way
+threads/DIGEST/ID         which messages a thread has   agents/person/asked/ID  the person's open questions
 pending/KEY               a bell: KEY has something waiting or on its way
 missions/NAME.json        a mission           loops/                what pairs of agents wrote lately
 """
@@ -50,6 +51,18 @@ def pending(root: str) -> str:
 
 def outbox(root: str) -> str:
     return root + "/outbox"
+
+
+def threads(root: str) -> str:
+    return root + "/threads"
+
+
+def thread(root: str, digest: str) -> str:
+    return f"{root}/threads/{digest}"
+
+
+def asked(root: str) -> str:
+    return root + "/agents/person/asked"
 
 
 def missions(root: str) -> str:

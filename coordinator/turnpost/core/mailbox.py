@@ -10,7 +10,7 @@ from __future__ import annotations
 
 import os
 
-from turnpost.core import clock, files, home, ids, procs, render, rules, store, text, transcript
+from turnpost.core import audit, clock, files, home, ids, procs, render, rules, store, text, transcript
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
@@ -95,7 +95,7 @@ class Mailbox:
             receipt = self._receipt(self.queue, name)
             if receipt["attempts"] >= rules.DELIVERIES:
                 continue  # given up: the coordinator ends it and tells its sender
-            shown = render.block(message, recipient, now)
+            shown = render.block(message, recipient, now, self.key)
             cost = text.units(shown) + 1
             if cost > room and not (whole_first and not blocks):
                 break
@@ -111,6 +111,15 @@ class Mailbox:
                 }
             )
             self._carry(name, receipt)
+            audit.moved(
+                self.root,
+                "claim",
+                message,
+                self.key,
+                boundary=boundary,
+                session=session_id,
+                attempt=receipt["attempts"],
+            )
             blocks.append(shown)
         return blocks
 
@@ -144,6 +153,7 @@ class Mailbox:
             if receipt["state"] == "read":
                 # Killed between the two steps of `_finish`: what proved it is no longer in the receipt.
                 self._finish(self.claimed, name, receipt)
+                self._log(receipt)
                 changed.append(receipt)
                 continue
             claim = receipt.get("claim")
@@ -162,6 +172,7 @@ class Mailbox:
                 files.move(f"{self.claimed}/{name}", f"{self.queue}/{name}")
             else:
                 continue
+            self._log(receipt)
             changed.append(receipt)
         return changed
 
@@ -220,6 +231,7 @@ class Mailbox:
                     now = clock.now()
                     receipt.update({"claimed_at": now, "delivered_at": now, "read_at": now})
                 self._finish(folder, name, receipt)
+                self._log(receipt)
                 return True
         return False
 
@@ -246,6 +258,14 @@ class Mailbox:
             for name in files.names(folder)
             if _is_entry(name)
         ]
+
+    def _log(self, receipt: Receipt) -> None:
+        """Tell the audit log what became of a message here. Whoever finds it out tells it, and only once."""
+        message = load_message(self.root, receipt["id"])
+        audit.moved(
+            self.root, audit.STEPS[receipt["state"]], message, self.key, boundary=receipt["boundary"],
+            session=receipt["session_id"], reason=receipt.get("reason"),
+        )  # fmt: skip
 
     def _carry(self, name: str, receipt: Receipt) -> None:
         # Content first, place second: killed in between, it still waits.

@@ -18,8 +18,6 @@ def give_up(root: str, key: str, message_ids: list[str], reason: str, log: Log) 
             for message_id in message_ids
             if box.end(message_id, "undeliverable", reason, on_its_way=True)
         ]
-    for message_id in ended:
-        log.write("undeliverable", agent=key, message=message_id, reason=reason)
     for sender_key, ids in _by_sender(root, ended).items():
         _alert(root, sender_key, key, ids, reason, log)
 

@@ -92,10 +92,7 @@ class Coordinator:
             agent = registry.load_agent(self._root, key)
             flying = box.in_flight()
             if flying and self._memory_of(key).transcript_moved(state):
-                for receipt in box.settle(state):
-                    self._log.write(
-                        receipt["state"], agent=key, message=receipt["id"], boundary=receipt["boundary"]
-                    )
+                box.settle(state)
                 flying = box.in_flight()
             waiting = box.waiting()
             if agent is None or not (flying or waiting or agent["retire"]):
@@ -208,8 +205,7 @@ class Coordinator:
 
     def _housekeeping(self) -> None:
         """Finish what killed processes left, and look at every agent once: the bells are only hints."""
-        for message_id in outbox.recover(self._root):
-            self._log.write("send-recovered", message=message_id)
+        outbox.recover(self._root)
         files.sweep(home.outbox(self._root), 60.0)
         for key in files.names(home.agents(self._root)):
             box = Mailbox(self._root, key)
