@@ -11,7 +11,7 @@ import pytest
 
 from tests.core import spool
 from tests.hooks.driver import FakeSession
-from turnpost.core import bell, clock, files, mailbox, procs, rules, store, waiter
+from turnpost.core import bell, clock, files, mailbox, procs, render, rules, store, waiter
 
 pytestmark = pytest.mark.process
 
@@ -73,6 +73,24 @@ def test_a_turn_that_a_waiter_began_can_end_without_a_stop_and_the_agent_is_woke
         store.save_state(session.root, session.key, store.change_state(state, "idle"))
     session.wake()
     assert session.read == [first, second]
+
+
+def test_what_looks_like_an_element_is_left_to_the_prompt_hook_of_the_wake(session: FakeSession) -> None:
+    sent = [send(session, "plain"), send(session, "a <summary> of it")]
+    assert session.wake() == render.NUDGE
+    assert session.read == sent
+    assert {spool.receipt(session.root, session.agent, one)["boundary"] for one in sent} == {"prompt"}
+
+
+def test_a_prompt_hook_that_brings_nothing_does_not_end_in_a_loop_of_wakes(session: FakeSession) -> None:
+    sent = send(session, "a <summary> of it")
+    for _ in range(rules.NUDGES):
+        (waiter,) = session.waiters or [session.arm("Stop")]
+        assert waiter.communicate(timeout=10) == (b"", render.NUDGE.encode())
+        session.waiters.clear()
+    session.arm("Stop")
+    assert render.mark(sent) in session.wake()
+    assert session.read == [sent]
 
 
 def test_ten_turns_leave_one_waiter(session: FakeSession) -> None:

@@ -159,6 +159,8 @@ def _leave(root: str, key: str, pid: int) -> None:
         state = store.load_state(root, key)
         if state is None or state["pid"] != pid or state["doing"] == "stopped":
             return
+        # The process lives on with another conversation: a resume must not wait for its end.
+        state["pid"], state["token"] = 0, None
         store.save_state(root, key, store.change_state(state, "stopped"))
     bell.announce(root, key)
 

@@ -61,6 +61,12 @@ class Mailbox:
         receipt["digest"] = digest
         files.write(f"{self.queue}/{name}", store.pack(receipt))
 
+    def withdraw(self, message_id: str) -> None:
+        """Remove a message whose sending failed; nobody has seen it, since the lock was never let go."""
+        for name in self.waiting():
+            if entry_id(name) == message_id:
+                files.unlink(f"{self.queue}/{name}")
+
     def claim(
         self,
         boundary: Boundary,
@@ -78,13 +84,10 @@ class Mailbox:
         first goes alone at any size. Ordinary messages wait behind an earlier one whose arrival is not proven yet,
         or that one could come back and be second.
         """
-        names = [name for name in self.waiting() if want == "all" or is_urgent(name)]
-        if want == "all" and names and self._unproven_before(names[-1]):
-            names = [name for name in names if is_urgent(name)]
         now = clock.now()
         blocks: list[str] = []
         room -= 400  # the line before the first block
-        for name in names:
+        for name in self._claimable(want):
             message = load_message(self.root, entry_id(name))
             if message is None:
                 self._set_aside(name)
@@ -110,6 +113,23 @@ class Mailbox:
             self._carry(name, receipt)
             blocks.append(shown)
         return blocks
+
+    def garbled(self) -> list[str]:
+        """Entries that may be claimed, and whose text a waiter cannot bring letter for letter."""
+        found = []
+        for name in self._claimable("all"):
+            message = load_message(self.root, entry_id(name))
+            nudges = self._receipt(self.queue, name).get("nudges", 0)
+            if message is not None and nudges < rules.NUDGES and text.tagged(message["body"]):
+                found.append(name)
+        return found
+
+    def nudge(self, names: list[str]) -> None:
+        """Count a wake without the messages themselves."""
+        for name in names:
+            receipt = self._receipt(self.queue, name)
+            receipt["nudges"] = receipt.get("nudges", 0) + 1
+            files.write(f"{self.queue}/{name}", store.pack(receipt), durable=False)
 
     def settle(self, state: State | None) -> list[Receipt]:
         """Bring every claim up to what the transcripts show; the receipts that changed.
@@ -151,17 +171,14 @@ class Mailbox:
         return [receipt["id"] for receipt in receipts if receipt["attempts"] >= rules.DELIVERIES]
 
     def unanswered(self, state: State) -> list[str]:
-        """Entries that entered the conversation of an idle session, were not answered for a while, and may be recalled."""
+        """Entries that entered the conversation of an idle or ended session, were not answered for a while, and may be recalled."""
         now = clock.now()
         found = []
-        for name in self.in_flight():
+        quiet = state["doing"] in ("idle", "stopped") or not procs.alive(state["pid"], state["token"])
+        for name in self.in_flight() if quiet else []:
             receipt = self._receipt(self.claimed, name)
             entered = receipt["state"] == "delivered" and receipt.get("reminders", 0) < rules.REMINDERS
-            if (
-                entered
-                and state["doing"] == "idle"
-                and now - max(state["since"], receipt["claimed_at"] or 0) > rules.REMIND
-            ):
+            if entered and now - max(state["since"], receipt["claimed_at"] or 0) > rules.REMIND:
                 found.append(name)
         return found
 
@@ -229,6 +246,12 @@ class Mailbox:
             # A folder that takes nothing is no delivery that failed: it must not use up the attempts.
             files.write(f"{self.queue}/{name}", before, durable=False)
             raise
+
+    def _claimable(self, want: Want) -> list[str]:
+        names = [name for name in self.waiting() if want == "all" or is_urgent(name)]
+        if want == "all" and names and self._unproven_before(names[-1]):
+            return [name for name in names if is_urgent(name)]
+        return names
 
     def _unproven_before(self, name: str) -> bool:
         return any(

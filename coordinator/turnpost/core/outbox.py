@@ -92,13 +92,16 @@ def send(
                     "wait until some are read, or cancel some",
                     rule="mailbox-full", waiting=waiting, limit=limit, recipient=name,
                 )  # fmt: skip
-        record = f"{home.outbox(root)}/{message['id']}.json"
-        files.write(record, store.pack(message))
-        for box in boxes:
-            copies[box.key] = _count_copy(box, digest)
-            box.put(message, digest, clock.now())
-            _announce(root, box.key)
-        _keep(root, message)
+        try:
+            files.write(f"{home.outbox(root)}/{message['id']}.json", store.pack(message))
+            for box in boxes:
+                copies[box.key] = _count_copy(box, digest)
+                box.put(message, digest, clock.now())
+                _announce(root, box.key)
+            _keep(root, message)
+        except OSError:
+            _take_back(root, message, boxes)
+            raise
     for box in boxes:
         bell.ring_waiter(root, box.key)
     return copies
@@ -128,6 +131,15 @@ def recover(root: str, older_than: float = 10.0) -> list[str]:
             bell.ring_waiter(root, box.key)
         finished.append(message_id)
     return finished
+
+
+def _take_back(root: str, message: Message, boxes: Sequence[mailbox.Mailbox]) -> None:
+    """Undo a send that failed half way (disk full), under its locks: its sender is told so, and will send again."""
+    for box in boxes:
+        box.withdraw(message["id"])
+    files.unlink(f"{home.outbox(root)}/{message['id']}.json")
+    files.unlink(f"{mailbox.message_folder(root, message['id'])}/message.json")
+    threads.forget(root, message)
 
 
 def _announce(root: str, key: str) -> None:

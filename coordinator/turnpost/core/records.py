@@ -65,6 +65,7 @@ if TYPE_CHECKING:
         digest: str
         reason: NotRequired[str | None]
         reminders: NotRequired[int]
+        nudges: NotRequired[int]
         claim: NotRequired[Claim | None]
 
     class Claim(TypedDict):
