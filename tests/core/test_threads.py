@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import errno
 import os
 import shutil
 from pathlib import Path
@@ -106,11 +107,39 @@ def test_a_question_is_open_until_the_person_answers_whatever_the_index_says(tmp
     send(root, person, alpha, kind="question", reply_to=asked["id"])
     assert [question["id"] for question in threads.open_questions(root)] == [asked["id"]]
     send(root, person, alpha, kind="answer", reply_to=asked["id"])
+    assert threads.open_questions(root) == []
     assert not files.exists(f"{home.asked(root)}/{asked['id']}")
     threads.index(root, asked)  # as a recovery that was late does
     assert threads.open_questions(root) == []
     assert len(threads.replies(root, asked["id"])) == 3
     assert len(threads.answers(root, asked["id"])) == 2
+
+
+def test_a_send_that_fails_after_it_was_indexed_leaves_no_note_and_closes_no_question(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    root = spool.make(tmp_path)
+    alpha, person = spool.agent(root, "alpha"), registry.person(root)
+    asked = send(root, alpha, person, kind="question")
+
+    def full(*_: object) -> None:
+        raise OSError(errno.ENOSPC, "full")
+
+    def notes() -> set[str]:
+        return {
+            path
+            for path in spool.tree(root)
+            if "/threads/" in path or "/replies/" in path or "/asked/" in path
+        }
+
+    before = notes()
+    monkeypatch.setattr(files, "move", full)
+    for sender, to, kind in ((person, alpha, "answer"), (alpha, person, "question")):
+        with pytest.raises(OSError, match="full"):
+            send(root, sender, to, kind=kind, reply_to=asked["id"])
+    monkeypatch.undo()
+    assert notes() == before
+    assert [question["id"] for question in threads.open_questions(root)] == [asked["id"]]
 
 
 def test_a_question_that_was_taken_back_is_not_open(tmp_path: Path) -> None:

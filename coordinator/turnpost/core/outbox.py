@@ -100,7 +100,7 @@ def send(
                 _announce(root, box.key)
             _keep(root, message)
         except OSError:
-            _take_back(root, message["id"], boxes)
+            _take_back(root, message, boxes)
             raise
         for box in boxes:  # while they are locked, so that no claim is told before it
             audit.moved(
@@ -140,12 +140,13 @@ def recover(root: str, older_than: float = 10.0) -> list[str]:
     return finished
 
 
-def _take_back(root: str, message_id: str, boxes: Sequence[mailbox.Mailbox]) -> None:
+def _take_back(root: str, message: Message, boxes: Sequence[mailbox.Mailbox]) -> None:
     """Undo a send that failed half way (disk full), under its locks: its sender is told so, and will send again."""
     for box in boxes:
-        box.withdraw(message_id)
-    files.unlink(f"{home.outbox(root)}/{message_id}.json")
-    files.unlink(f"{mailbox.message_folder(root, message_id)}/message.json")
+        box.withdraw(message["id"])
+    files.unlink(f"{home.outbox(root)}/{message['id']}.json")
+    files.unlink(f"{mailbox.message_folder(root, message['id'])}/message.json")
+    threads.forget(root, message)
 
 
 def _announce(root: str, key: str) -> None:

@@ -80,24 +80,23 @@ def answering(asked: Message, sender: Agent, recipients: Sequence[Agent]) -> str
 
 
 def index(root: str, message: Message) -> None:
-    """Note a message where its thread, the question it answers, and the person's open questions are looked for.
+    """Note a message where its thread, the message it replies to, and the person's open questions are looked for.
 
-    Twice is once. A question to the person is noted durably; the rest is found again from the messages.
+    Twice is once. A question to the person is noted durably; the rest is found again from the messages. Notes are only
+    added: a send that fails after this is taken back, and an answer must not have closed its question then.
     """
-    for thread in identities(message):
-        folder = home.thread(root, digest(thread))
-        files.mkdir(folder)
-        files.touch(f"{folder}/{message['id']}")
-    asked = message["reply_to"]
-    if asked is not None and ids.is_id(asked, "msg"):
-        folder = _replies(root, asked)
-        files.mkdir(folder)
-        files.touch(f"{folder}/{message['id']}")
-        if message["kind"] == "answer" and message["sender"]["kind"] == "person":
-            files.unlink(f"{home.asked(root)}/{asked}")
-    if message["kind"] == "question" and any(party["kind"] == "person" for party in message["to"]):
+    for path in _notes(root, message):
+        files.mkdir(path.rpartition("/")[0])
+        files.touch(path)
+    if _asks_the_person(message):
         files.mkdir(home.asked(root))
         files.create(f"{home.asked(root)}/{message['id']}", b"")
+
+
+def forget(root: str, message: Message) -> None:
+    """Take the notes of a message away that was not sent after all."""
+    for path in [*_notes(root, message), f"{home.asked(root)}/{message['id']}"]:
+        files.unlink(path)
 
 
 def refresh(root: str) -> int:
@@ -151,7 +150,7 @@ def open_questions(root: str) -> list[Message]:
 
 def is_open(root: str, message: Message) -> bool:
     """Whether a message is a question that the person has yet to answer. What was taken back asks nothing."""
-    if message["kind"] != "question" or all(party["kind"] != "person" for party in message["to"]):
+    if not _asks_the_person(message):
         return False
     if any(answer["sender"]["kind"] == "person" for answer in answers(root, message["id"])):
         return False
@@ -162,6 +161,19 @@ def is_open(root: str, message: Message) -> bool:
 def digest(thread: str) -> str:
     """The folder name of a thread's identity, which may be longer than a file name and hold any character."""
     return hashlib.sha256(thread.encode("utf-8", "surrogatepass")).hexdigest()[:24]
+
+
+def _asks_the_person(message: Message) -> bool:
+    return message["kind"] == "question" and any(party["kind"] == "person" for party in message["to"])
+
+
+def _notes(root: str, message: Message) -> list[str]:
+    """The empty files that stand for a message."""
+    found = [f"{home.thread(root, digest(thread))}/{message['id']}" for thread in identities(message)]
+    asked = message["reply_to"]
+    return (
+        [*found, f"{_replies(root, asked)}/{message['id']}"] if asked and ids.is_id(asked, "msg") else found
+    )
 
 
 def _replies(root: str, message_id: str) -> str:
