@@ -14,6 +14,7 @@ from turnpost.core.sender import Speaker
 
 if TYPE_CHECKING:
     from turnpost.actions.people import Standing
+    from turnpost.config import Config
     from turnpost.core.records import Agent, Message
 
 QUIET = ("note", "report", "answer")
@@ -49,7 +50,7 @@ def send(
     permits.writing(root, voice, recipients, rules)
     permits.reachable(root, recipients)
     body, replaced = text.clean(body)
-    outbox.check_body(body, limits.body_bytes)
+    _check_body(body, recipients, limits)
     _check_words(kind, thread, refs, options)
     replied = original(root, reply_to) if reply_to is not None else None
     if replied is not None:
@@ -61,7 +62,7 @@ def send(
         quiet=kind in QUIET and not voice.is_person and not wake,
     )  # fmt: skip
     budget.check(root, message, recipients, rules.loops)
-    sent = _deliver(root, voice, message, recipients, limits.mailbox_size, replaced)
+    sent = _deliver(root, voice, message, recipients, limits, replaced)
     budget.note(root, message, recipients, rules.loops)
     return sent
 
@@ -89,14 +90,16 @@ def original(root: str, message_id: str) -> Message:
 
 
 def _deliver(
-    root: str, voice: Speaker, message: Message, recipients: Sequence[Agent], limit: int, replaced: int
+    root: str, voice: Speaker, message: Message, recipients: Sequence[Agent], limits: Config, replaced: int
 ) -> Sent:
     registry.prepare(root)
     if any(agent["kind"] == "person" for agent in recipients):
         registry.person(root)
     # How it stands before the send: the waiter may claim, and be gone, before this line's successor runs.
     before = {agent["key"]: people.standing(root, agent["key"]) for agent in recipients}
-    copies = outbox.send(root, message, recipients, limit=limit)
+    copies = outbox.send(
+        root, message, recipients, limit=limits.mailbox_size, subagent_limit=limits.subagent_mailbox_size
+    )
     if voice.is_person:
         # After the durable write: a refused message lifts nothing.
         for key in (key for key, stood in before.items() if stood.held):
@@ -119,11 +122,21 @@ def _shown(
 ) -> Recipient:
     if agent["kind"] == "person":
         return Recipient(agent["name"], stood.waiting + 1, "inbox", False, copies[agent["key"]])
+    if agent["kind"] == "subagent":
+        return Recipient(agent["name"], stood.waiting + 1, "next-request", False, copies[agent["key"]])
     boundary = rules.predict(
         stood.doing, urgent=message["urgent"], held=stood.held and not voice.is_person, listening=stood.listening,
         background=agent["background"], quiet=message.get("quiet", False),
     )  # fmt: skip
     return Recipient(agent["name"], stood.waiting + 1, boundary, stood.deaf, copies[agent["key"]])
+
+
+def _check_body(body: str, recipients: Sequence[Agent], limits: Config) -> None:
+    if all(agent["kind"] != "subagent" for agent in recipients):
+        outbox.check_body(body, limits.body_bytes)
+        return
+    room = min(limits.body_bytes, limits.subagent_body_bytes)
+    outbox.check_body(body, room, f" for a subagent, for which {limits.subagent_mailbox_size} such may wait,")
 
 
 def _family(one: Agent, other: Agent) -> bool:

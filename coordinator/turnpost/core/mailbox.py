@@ -55,7 +55,7 @@ class Mailbox:
         if any(entry_id(name) == message["id"] for name in here) or files.exists(self._final(message["id"])):
             return
         sequence = 1 + max((int(name[:10]) for name in here), default=0)
-        flags = ("u" if message["urgent"] else "") + ("q" if message.get("quiet") else "")
+        flags = ("u" if message["urgent"] or "~" in self.key else "") + ("q" if message.get("quiet") else "")
         name = f"{sequence:010d}-{message['id']}" + (f"-{flags}" if flags else "")
         receipt = _fresh(message["id"], now)
         receipt["digest"] = digest
@@ -167,7 +167,9 @@ class Mailbox:
 
     def pressing(self, state: State) -> bool:
         """Whether somebody must act: something waits that is not quiet, or something entered and nobody answers it."""
-        return not all(is_quiet(name) for name in self.waiting()) or bool(self.in_flight() and self.unanswered(state))
+        return not all(is_quiet(name) for name in self.waiting()) or bool(
+            self.in_flight() and self.unanswered(state)
+        )
 
     def remind(self, names: list[str]) -> None:
         """Count a reminder of entries that nobody answered."""
@@ -283,7 +285,7 @@ def _is_entry(name: str) -> bool:
         and len(order) == 10
         and dash == "-"
         and ids.is_id(entry_id(name), "msg")
-        and rest in ("", "-u")
+        and rest in ("", "-u", "-q", "-uq")
     )
 
 
