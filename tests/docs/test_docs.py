@@ -99,7 +99,7 @@ def refusal_rules() -> set[str]:
     assert SettingsRefused in families()  # imported, so that its family is complete
     found = {family.default_rule for family in families() if family.__module__.startswith("turnpost.")}
     for path in [*delivering(), PACKAGE / "cli" / "demo.py"]:
-        found |= set(re.findall(r'\brule\s*=\s*"([a-z-]+)"', path.read_text()))
+        found |= set(re.findall(r'\b(?:rule|RULE)\s*=\s*"([a-z-]+)"', path.read_text()))
         found |= {
             f"bad-{what}" for what in BAD_WORDS.get(path.name, ()) if 'rule=f"bad-{what}"' in path.read_text()
         }
@@ -229,7 +229,7 @@ def test_an_example_is_a_command_that_parses(page: str, line: str) -> None:
         name = next(name for name in commands() if given[: name.count(" ") + 1] == name.split())
         rest = given[name.count(" ") + 1 :]
         rest = ["x" if word == "-" else word for word in rest]
-        commands()[name].make_context(name, rest, parent=click.Context(main))
+        commands()[name].make_context(name, rest, parent=click.Context(main, **main.context_settings))
 
 
 # Tables
