@@ -12,7 +12,7 @@ import os
 import re
 import shutil
 import subprocess
-from collections.abc import Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any
 
@@ -84,9 +84,11 @@ class Claude:
         words = ["--bg", "--name", name, "--settings", json.dumps(settings), *options]
         return self._background(words, prompt, cwd)
 
-    def resume(self, session_id: str, nudge: str, *, cwd: str) -> Started:
-        """Resume a session in the background, without flags: they would make a copy."""
-        return self._background(["--bg", "--resume", session_id], nudge, cwd)
+    def resume(
+        self, session_id: str, nudge: str, *, cwd: str, on_start: Callable[[int], None] | None = None
+    ) -> Started:
+        """Resume a session in the background, without flags: they would make a copy. `on_start` is told the command's pid."""
+        return self._background(["--bg", "--resume", session_id], nudge, cwd, on_start)
 
     def fork(self, session_id: str, nudge: str, *, cwd: str, settings: Mapping[str, Any]) -> Started:
         """Resume with settings of ours, which makes a copy of the session that carries our hooks."""
@@ -108,14 +110,16 @@ class Claude:
                 f"`claude agents --json` printed something else than a list of sessions: {error.errors()[0]['msg']}"
             ) from error
 
-    def _background(self, words: list[str], prompt: str, cwd: str) -> Started:
+    def _background(
+        self, words: list[str], prompt: str, cwd: str, on_start: Callable[[int], None] | None = None
+    ) -> Started:
         if not os.path.isdir(cwd):
             raise HarnessError(
                 f"the folder {cwd} is gone, and Claude Code resumes a session only from there",
                 rule="claude",
                 cwd=cwd,
             )
-        shown = self._run(words, input=prompt, cwd=cwd, timeout=60)
+        shown = self._run(words, input=prompt, cwd=cwd, timeout=60, on_start=on_start)
         output = (shown.stdout + shown.stderr).strip()
         found = _BACKGROUNDED.search(output)
         if not found:
@@ -133,13 +137,22 @@ class Claude:
         input: str | None = None,
         cwd: str | None = None,
         check: bool = True,
+        on_start: Callable[[int], None] | None = None,
     ) -> subprocess.CompletedProcess[str]:
         try:
-            done = subprocess.run(
-                [self.binary, *words], input=input, cwd=cwd, timeout=timeout, env=self._environment,
-                stdin=subprocess.DEVNULL if input is None else None,
-                capture_output=True, encoding="utf-8", errors="replace", check=False,
-            )  # fmt: skip
+            with subprocess.Popen(
+                [self.binary, *words], cwd=cwd, env=self._environment, encoding="utf-8", errors="replace",
+                stdin=subprocess.DEVNULL if input is None else subprocess.PIPE,
+                stdout=subprocess.PIPE, stderr=subprocess.PIPE,
+            ) as process:  # fmt: skip
+                try:
+                    if on_start:
+                        on_start(process.pid)
+                    out, err = process.communicate(input, timeout)
+                except BaseException:
+                    process.kill()
+                    raise
+            done = subprocess.CompletedProcess(process.args, process.returncode, out, err)
         except (OSError, subprocess.TimeoutExpired) as error:
             raise HarnessError(f"{self.binary} {words[0]} failed: {error}") from error
         if check and done.returncode != 0:

@@ -113,6 +113,7 @@ def test_when_a_waiter_takes(
         (receipt(until=NOW - 1, pid=0), seen(enqueued=True), False, True, state(), "requeue"),
         (receipt("rewake", until=NOW - 1), seen(), True, True, state("working"), "keep"),
         (receipt("next-request", until=NOW - 1), seen(), True, True, state("blocked"), "keep"),
+        (receipt("prompt", until=NOW - 1), seen(), True, True, state("working"), "keep"),
         (receipt("rewake", until=NOW - 1), seen(), True, True, state("idle"), "requeue"),
         (receipt("rewake", until=NOW - 1), seen(), True, False, state("working"), "requeue"),
         (receipt("stop-block", until=NOW - 1), seen(), True, True, state("working"), "requeue"),

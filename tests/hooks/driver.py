@@ -173,7 +173,7 @@ class FakeSession:
         ran = self.hook("SessionEnd", reason=reason)
         if reason not in ("clear", "resume"):
             self.kill()
-            self._end_waiters()
+            self.end_waiters()
         return ran
 
     def kill(self) -> None:
@@ -272,7 +272,7 @@ class FakeSession:
         self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None
     ) -> None:
         self.kill()
-        self._end_waiters()
+        self.end_waiters()
 
     def _payload(self, event: str, more: dict[str, object]) -> dict[str, object]:
         return {
@@ -318,7 +318,8 @@ class FakeSession:
                 return err.decode()
         return None
 
-    def _end_waiters(self) -> None:
+    def end_waiters(self) -> None:
+        """End every waiter there was."""
         for one in self.waiters:
             if one.poll() is None:
                 one.send_signal(signal.SIGKILL)
@@ -359,7 +360,7 @@ class FakeSession:
             "type": kind,
             **entry,
             "timestamp": stamp,
-            "sessionId": self.session_id,
+            "session_id": self.session_id,
         }
         with self.transcript.open("a", encoding="utf-8") as file:
             file.write(json.dumps(line, separators=(",", ":")) + "\n")

@@ -64,10 +64,7 @@ def deliverable(session: FakeSession, sent: list[str]) -> None:
 def working(session: FakeSession) -> FakeSession:
     """A session in the middle of a turn."""
     session.prompt()
-    for waiter in session.live_waiters():
-        waiter.kill()
-        waiter.communicate()
-    session.waiters.clear()
+    session.end_waiters()
     return session
 
 
@@ -328,10 +325,7 @@ def test_a_read_only_disk(small_disk: Path, tmp_path: Path) -> None:
     with FakeSession(root, tmp_path / "claude") as session:
         session.start()
         session.prompt()
-        for waiter in session.live_waiters():
-            waiter.kill()
-            waiter.communicate()
-        session.waiters.clear()
+        session.end_waiters()
         sent = [spool.send(root, "one", session.agent)]
         subprocess.run(["mount", "-o", "remount,ro", small_disk], check=True)
         goes_on(session)

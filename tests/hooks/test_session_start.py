@@ -96,27 +96,32 @@ def test_a_fork_of_a_session_that_lives_on_is_an_agent_of_its_own(
 def test_a_copy_made_by_a_resume_takes_the_agent_over_and_the_old_one_gets_nothing(
     session: FakeSession, copy: FakeSession
 ) -> None:
+    session.turn()
     key, old = session.key, session.session_id
     state = store.load_state(session.root, key)
     assert state is not None
     state["resume"] = {"at": clock.now(), "tries": 0, "next": 0.0, "error": None, "pending": True}
     store.save_state(session.root, key, state)
-    copy.env["TURNPOST_AGENT"] = key
+    session.end_waiters()
+    agent = session.agent
     copy.background = True
     copy.start("fork")
+    # A start does not tell whose copy it is; the transcript, written with the first turn, does.
+    copy.transcript.write_bytes(session.transcript.read_bytes())
+    sent = spool.send(session.root, "once", agent, urgent=True)
+    copy.prompt()
     assert copy.key == key
     assert copy.agent["retire"] == [old]
-    sent = spool.send(session.root, "once", copy.agent, urgent=True)
-    before = spool.tree(session.root)
-    assert session.hook("UserPromptSubmit", prompt="x").silent
+    copy.stop()
+    assert copy.settled(1)
+    before = {path: data for path, data in spool.tree(session.root).items() if "waiter" not in path}
+    assert session.hook("UserPromptSubmit", prompt="x", waiter=False).silent
     assert session.hook("PostToolBatch").silent
     assert session.hook("PermissionRequest").silent
     assert session.hook("Stop", waiter=False).silent
     assert session.hook("SessionEnd", reason="other").silent
-    assert {path: data for path, data in spool.tree(session.root).items() if "waiter" not in path} == {
-        path: data for path, data in before.items() if "waiter" not in path
-    }
-    copy.prompt()
+    after = {path: data for path, data in spool.tree(session.root).items() if "waiter" not in path}
+    assert after == before
     assert (copy.read, session.read) == ([sent], [])
 
 

@@ -45,6 +45,16 @@ def test_two_messages_of_a_turn_come_at_its_end_in_order_as_two_blocks(session: 
     assert (state_of(session, first), state_of(session, second)) == ("read", "read")
 
 
+def test_a_prompt_typed_during_a_turn_leaves_the_mail_to_that_turns_boundaries(session: FakeSession) -> None:
+    """Claude Code holds such a prompt, and what its hook says, until the running tool ends."""
+    session.prompt()
+    sent = send(session, "while it works")
+    assert session.hook("UserPromptSubmit", prompt="and this too", waiter=False).silent
+    assert spool.receipt(session.root, session.agent, sent)["state"] == "queued"
+    session.stop()
+    assert session.read == [sent]
+
+
 def test_an_urgent_message_comes_with_the_next_request_and_an_ordinary_one_stays(
     session: FakeSession,
 ) -> None:

@@ -54,6 +54,8 @@ def attach(root: str, start: Start) -> Agent:
     registry.prepare(root)
     with files.Lock(root + "/registry.lock", 5.0):
         agent = _known(root, start) or _register(root, start)
+        if start.session_id in agent["retire"]:
+            return agent  # about to be ended: what it does is nobody's any more
         with mailbox.Mailbox(root, agent["key"]).lock(5.0):
             state = store.load_state(root, agent["key"])
             kind = link_kind(state, start, lives(state))

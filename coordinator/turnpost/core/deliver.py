@@ -49,18 +49,23 @@ def harness_pid() -> int:
 
 
 def at_prompt(root: str, key: str, payload: Payload) -> Answer | None:
-    """UserPromptSubmit: the session works from now on, and what waits comes with the prompt."""
+    """UserPromptSubmit: the session works from now on, and what waits comes with the prompt.
+
+    It also fires when a person types during a turn, or a rewake is taken into one. Claude Code then holds text and
+    context until the running tool ends, for as long as that takes; so that turn's own boundaries bring what waits.
+    """
     key = _traced(root, key, payload)
     with _lock(root, key):
         state = _current(root, key, payload)
         if state is None:
             return None
+        turn_runs = state["doing"] in ("working", "blocked")
         boundary: Boundary = (
             "resume" if state["doing"] == "starting" and state["source"] in ("resume", "fork") else "prompt"
         )
         _record(root, key, state, payload, "working")["stops"] = 0
         store.save_state(root, key, state)
-        blocks = _take(root, key, boundary, payload, state)
+        blocks = [] if turn_runs else _take(root, key, boundary, payload, state)
         if files.exists(home.reporting(root, key)):
             from turnpost.core import reporting
 

@@ -117,13 +117,15 @@ if TYPE_CHECKING:
         resume: NotRequired[Resume | None]
 
     class Resume(TypedDict):
-        """A resume under way, or the ones that failed."""
+        """A resume under way, with the process of its command, or the ones that failed."""
 
         at: float
         tries: int
         next: float
         error: str | None
         pending: bool
+        pid: NotRequired[int]
+        token: NotRequired[str | None]
 
     class Report(TypedDict):
         """A child's last words of a turn, on their way to its parent. `id` is that of the message they become."""

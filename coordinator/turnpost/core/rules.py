@@ -31,6 +31,8 @@ LOST_DOUBT = 1.0
 """Seconds a session without a process is only thought lost."""
 RESUME_PENDING = 60.0
 """Seconds after which the note of a resume under way is a dead coordinator's."""
+RESUME_ORPHAN = 5.0
+"""Seconds a session may take to show itself after a resume whose coordinator was killed: a second one makes a copy."""
 CHECK = 2.0
 """Seconds a message waits for a working agent before Claude Code is asked whether it really works."""
 REMIND = 20.0
@@ -106,8 +108,8 @@ def settle(
         return "requeue"
     if now < claim["until"] or (seen.enqueued and alive):
         return "keep"
-    # A rewake into a turn, or behind a permission prompt, is held by the harness until the next request.
-    waits = receipt["boundary"] in ("rewake", "next-request") and state is not None
+    # A rewake or a prompt into a turn, or behind a permission prompt, is held by the harness until the next request.
+    waits = receipt["boundary"] in ("rewake", "next-request", "prompt") and state is not None
     return (
         "keep"
         if waits and current and state is not None and state["doing"] in ("working", "blocked")
@@ -145,33 +147,33 @@ def next_step(
     lost_for: float,
     checked_for: float,
     now: float,
+    orphan_for: float = RESUME_ORPHAN,
 ) -> Step:
     """What the coordinator does next for an agent with mail.
 
     `pressing`: something waits, or entered and was never answered. `lost_for` and `checked_for`: seconds since the
-    agent was first seen without its process, and since Claude Code was last asked about it. `attempts`: resumes that
-    may fail in a row.
+    agent was first seen without its process, and since Claude Code was last asked about it. `orphan_for`: seconds since
+    the command of a resume that another coordinator began was last alive. `attempts`: resumes that may fail in a row.
     """
     if retire:
         return "retire"
     if held or not pressing:
         return "none"
     resume = state.get("resume")
+    if resume and resume["pending"] and orphan_for < RESUME_ORPHAN:
+        return "none"
     if resume and not resume["pending"]:
         if resume["tries"] >= attempts:
             return "give-up"
         if now < resume["next"]:
             return "none"
-    if doing == "stopped":
-        return "resume"
-    if doing == "lost":
-        # Killed, a background session is brought back by its service; a resume beside that would make a copy.
-        return "resume" if lost_for >= (RESPAWN if background else LOST_DOUBT) else "none"
     age = now - state["since"]
+    if doing in ("stopped", "lost"):
+        # Killed, a background session is brought back by its service; a resume beside that would make a copy.
+        patience = 0.0 if doing == "stopped" else RESPAWN if background else LOST_DOUBT
+        return "resume" if lost_for >= patience else "none"
     if doing == "idle":
-        if listening:
-            return "ring" if age > 1.0 else "none"
-        return "restart" if background and age > DEAF_GRACE else "none"
+        return _wake_step(age, listening, background)
     return "check" if age > CHECK and checked_for > CHECK else "none"
 
 
@@ -180,6 +182,13 @@ def without_resume(step: Step) -> Step:
     is given up at once, so that its senders learn it.
     """
     return "give-up" if step == "resume" else "none" if step == "restart" else step
+
+
+def _wake_step(age: float, listening: bool, background: bool) -> Step:
+    """What an idle agent with mail needs: its waiter takes it by itself, unless there is none."""
+    if listening:
+        return "ring" if age > 1.0 else "none"
+    return "restart" if background and age > DEAF_GRACE else "none"
 
 
 def backoff(tries: int, base: float) -> float:

@@ -41,16 +41,22 @@ def main(root: str) -> None:
 
 def _wait(root: str) -> str:
     payload = deliver.read_input()
-    session_id = str(payload.get("session_id", ""))
-    key = _registered(root, session_id, started=payload.get("hook_event_name") == "SessionStart")
-    if key is None or (
-        payload.get("hook_event_name") == "UserPromptSubmit" and _served(root, key, session_id)
-    ):
-        return ""
+    event, session_id = payload.get("hook_event_name"), str(payload.get("session_id", ""))
     waiter: Waiter = {
         "v": 1, "id": f"{os.getpid()}-{int(clock.monotonic() * 1000)}", "pid": os.getpid(), "token": procs.token(os.getpid()),
         "session_id": session_id, "harness_pid": deliver.harness_pid(), "since": clock.now(),
     }  # fmt: skip
+    while True:
+        key = _registered(root, session_id, started=event == "SessionStart")
+        if key is None or (event == "UserPromptSubmit" and _served(root, key, session_id)):
+            return ""
+        entering = _serve(root, key, waiter, payload)
+        if entering or registry.key_of_session(root, session_id) in (key, None):
+            return entering
+        # A fork that turned out to be another agent's continuation: its waiter goes with it.
+
+
+def _serve(root: str, key: str, waiter: Waiter, payload: deliver.Payload) -> str:
     path = bell.fifo(root, key, waiter["id"])
     files.fifo(path)
     # Read and write: with a writer of our own the FIFO never reports end of file, and opening does not block.
@@ -60,6 +66,7 @@ def _wait(root: str) -> str:
             return ""
         return _listen(root, key, waiter, fd, payload)
     finally:
+        os.close(fd)
         files.unlink(path)
 
 
@@ -115,7 +122,7 @@ def _listen(root: str, key: str, waiter: Waiter, fd: int, payload: deliver.Paylo
         if current is None or current["id"] != waiter["id"]:
             return ""
         if registry.key_of_session(root, waiter["session_id"]) != key:
-            return ""  # a fork that turned out to be another agent's continuation
+            return ""  # the session is another agent's by now
         pause = ROUND
         waiting = box.waiting()
         if waiting or box.in_flight():

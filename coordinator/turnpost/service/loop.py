@@ -145,6 +145,7 @@ class Coordinator:
         step = rules.next_step(
             state, doing, pressing=pressing, held=held, listening=listening, background=agent["background"],
             retire=bool(agent["retire"]), attempts=self._config.resume_attempts, lost_for=memory.lost_for(now), checked_for=memory.checked_for(now), now=now,
+            orphan_for=memory.orphan_for(state, now),
         )  # fmt: skip
         step = rules.without_resume(step) if over else step
         if step == "ring":
@@ -276,6 +277,7 @@ class _Memory:
         self._lost_since: float | None = None
         self._checks = 0
         self._checked_at: float | None = None
+        self._resume: tuple[float, float] | None = None
 
     def transcript_moved(self, state: State | None) -> bool:
         """Whether a transcript grew since the last look, or the last look is old enough for a lease to have ended."""
@@ -293,6 +295,16 @@ class _Memory:
     def lost_for(self, now: float) -> float:
         """Seconds the agent has been lost."""
         return now - self._lost_since if self._lost_since is not None else 0.0
+
+    def orphan_for(self, state: State, now: float) -> float:
+        """Seconds since the command of a resume under way was last seen alive, or its note first seen."""
+        resume = state.get("resume")
+        if not resume or not resume["pending"]:
+            return 0.0
+        known = self._resume is not None and self._resume[0] == resume["at"]
+        if not known or procs.alive(resume.get("pid"), resume.get("token")):
+            self._resume = (resume["at"], now)
+        return now - self._resume[1] if self._resume else 0.0
 
     def checked(self, now: float) -> None:
         """A check was made."""

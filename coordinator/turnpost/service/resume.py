@@ -97,7 +97,9 @@ class Resumer:
         """Try one folder; the error, empty when the agent lives."""
         resume = state.get("resume")
         begun = resume["at"] if resume else clock.now()
-        started = claude.resume(state["session_id"], render.NUDGE, cwd=folder)
+        started = claude.resume(
+            state["session_id"], render.NUDGE, cwd=folder, on_start=lambda pid: self._note_command(key, pid)
+        )
         self._log.write("resume", agent=key, session=state["session_id"], cwd=folder, copy=started.copy)
         end = clock.monotonic() + self._config.resume_confirm_seconds
         if started.copy:
@@ -107,6 +109,15 @@ class Resumer:
         # It may run without our hooks, or hang: left alone, the next try would make a copy of it.
         claude.stop(started.short_id)
         return f"no sign of life within {self._config.resume_confirm_seconds:g} s from {folder}; Claude Code said: {started.output[:200]}"
+
+    def _note_command(self, key: str, pid: int) -> None:
+        """Note which process resumes the agent: it goes on when the coordinator is killed."""
+        with Mailbox(self._root, key).lock(5.0):
+            state = store.load_state(self._root, key)
+            resume = state.get("resume") if state else None
+            if state is not None and resume and resume["pending"]:
+                resume.update({"pid": pid, "token": procs.token(pid)})
+                store.save_state(self._root, key, state)
 
     def _adopt(self, claude: Claude, key: str, short_id: str, original: str, end: float) -> None:
         """Relink to the copy that Claude Code made after all, the other session is retired; or end the copy.
