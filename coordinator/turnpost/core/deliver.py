@@ -254,11 +254,8 @@ def _report(root: str, key: str, payload: Payload, state: State) -> None:
 def _after_turn(root: str, key: str, payload: Payload, left: bool) -> None:
     if left:
         _ring(root, key)
-    tasks = payload.get("background_tasks")
-    if not files.exists(home.running(root, key)) or not isinstance(tasks, list):
-        return
-    if not any(isinstance(task, dict) and task.get("type") == "subagent" for task in tasks):
-        at_subagent(root, key, payload, "all_ended")
+    if files.exists(home.running(root, key)):
+        at_subagent(root, key, payload, "at_agents_stop")
 
 
 def _ring(root: str, key: str) -> None:

@@ -151,14 +151,14 @@ def speak(root: str, owner: str, sub: str, command: str) -> None:
 
 
 def speaking(root: str, owner: str, pids: list[int]) -> Agent | None:
-    """The subagent whose shell command one of these processes runs; None when the agent itself speaks.
+    """The subagent whose shell command is run by the last of these processes, the session's own child; None when there is none.
 
     Claude Code hands a command to a shell as one quoted word, so it is found again in the shell's own command line.
     """
-    lines = [_bare(" ".join(procs.command(pid))) for pid in pids]
+    line = _bare(" ".join(procs.command(pids[-1])))
     for key in every(root, owner):
         said = (store.load(home.agent(root, key) + "/speaks.json") or {}).get("command")
-        if isinstance(said, str) and lives(root, key) and any(_bare(said) in line for line in lines):
+        if isinstance(said, str) and lives(root, key) and _bare(said) in line:
             return load(root, key)
     return None
 

@@ -101,8 +101,11 @@ def at_tool(root: str, key: str, payload: Payload) -> Answer | None:
     return None
 
 
-def all_ended(root: str, key: str) -> None:
-    """The session says that no subagent runs: whichever we still think does was ended without a word, as by Esc."""
+def at_agents_stop(root: str, key: str, payload: Payload) -> None:
+    """Stop of the agent itself: where the session runs no subagent any more, those we know were ended without a word, as by Esc."""
+    tasks = payload.get("background_tasks")
+    if not isinstance(tasks, list) or any(isinstance(t, dict) and t.get("type") == "subagent" for t in tasks):
+        return
     for own in subagents.running(root, key):
         with mailbox.Mailbox(root, own).lock():
             state = store.load_state(root, own)
