@@ -10,11 +10,17 @@ from turnpost.core import home
 
 
 def has_work(root: str, key: str) -> bool:
-    """Whether an urgent message waits, a permission prompt was answered, or plan mode may have ended."""
+    """Whether an urgent message waits, a subagent has mail, a permission prompt was answered, or plan mode may
+    have ended.
+    """
     folder = home.agent(root, key)
     if any("u" in name[41:] for name in posix.listdir(folder + "/queue")):
         return True
-    return posix.access(folder + "/blocked", posix.F_OK) or posix.access(folder + "/plan", posix.F_OK)
+    return (
+        posix.access(folder + "/blocked", posix.F_OK)
+        or posix.access(folder + "/plan", posix.F_OK)
+        or posix.access(home.submail(root, key), posix.F_OK)
+    )
 
 
 def main() -> None:

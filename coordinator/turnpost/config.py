@@ -5,6 +5,9 @@
 
     body_bytes = 8000               # most bytes of UTF-8 in a body
     mailbox_size = 64               # most messages that wait for one recipient
+    subagent_body_bytes = 4096      # most bytes of UTF-8 in a body to a subagent
+    subagent_mailbox_size = 8       # most messages that wait for one subagent
+    hold_step_seconds = 30.0        # how long a turn's end is held at a time while children work
     resume_attempts = 5             # resumes of one agent that may fail before its mail is given up
     resume_backoff_seconds = 2.0    # pause after the first failed resume; it doubles
     resume_confirm_seconds = 20.0   # how long a resumed session may take to show itself
@@ -16,7 +19,7 @@ from dataclasses import dataclass
 from typing import ClassVar
 
 from turnpost import toml_file
-from turnpost.core import outbox
+from turnpost.core import finals, outbox, subagents
 
 FILE = "config.toml"
 RULE = "config"
@@ -24,6 +27,9 @@ _RANGES = {
     # JSON may write one byte as six (\u00e9), and a record is read up to 4 MiB.
     "body_bytes": (1, 500_000),
     "mailbox_size": (1, 100_000),
+    "subagent_body_bytes": (1, 9_000),
+    "subagent_mailbox_size": (1, 1_000),
+    "hold_step_seconds": (0.1, finals.LONGEST),
     "resume_attempts": (1, 100),
     "resume_backoff_seconds": (0.05, 600.0),
     "resume_confirm_seconds": (1.0, 600.0),
@@ -38,6 +44,9 @@ class Config:
 
     body_bytes: int = outbox.BODY_LIMIT
     mailbox_size: int = outbox.MAILBOX_LIMIT
+    subagent_body_bytes: int = subagents.BODY_LIMIT
+    subagent_mailbox_size: int = subagents.MAILBOX_LIMIT
+    hold_step_seconds: float = finals.STEP
     resume_attempts: int = 5
     resume_backoff_seconds: float = 2.0
     resume_confirm_seconds: float = 20.0

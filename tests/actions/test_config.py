@@ -12,7 +12,7 @@ from turnpost.core.errors import UsageError
 
 
 def test_without_a_file_the_defaults_hold(tmp_path: Path) -> None:
-    assert config.load(str(tmp_path)) == config.Config(8000, 64, 5, 2.0, 20.0)
+    assert config.load(str(tmp_path)) == config.Config(8000, 64, 4096, 8, 30.0, 5, 2.0, 20.0)
 
 
 def test_what_the_file_says_holds_and_a_whole_number_is_a_fine_number_of_seconds(tmp_path: Path) -> None:

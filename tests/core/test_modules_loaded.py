@@ -71,8 +71,11 @@ def ours(modules: set[str]) -> set[str]:
     return {module for module in modules if module.startswith("turnpost")}
 
 
-def test_post_tool_batch_without_work_loads_nothing_but_its_paths(session: FakeSession) -> None:
-    assert loaded(session, "PostToolBatch") == OURS_ALWAYS
+@pytest.mark.parametrize("event", ["PostToolBatch", "PreToolUse", "SubagentStop"])
+def test_a_hook_of_every_call_without_work_loads_nothing_but_its_paths(
+    session: FakeSession, event: str
+) -> None:
+    assert loaded(session, event) == OURS_ALWAYS
 
 
 @pytest.mark.parametrize("event", ["UserPromptSubmit", "Stop", "StopFailure", "Notification", "SessionEnd"])

@@ -340,7 +340,7 @@ def test_every_finding_of_the_doctor_is_documented() -> None:
 DOCUMENTS = {
     "installed file": results.InstalledFile, "roster": results.Roster, "peer": results.Peer, "taken back": results.TakenBack,
     "sent": results.Sent, "recipient": results.Recipient, "message": results.MessageView, "receipt": results.ReceiptView,
-    "cancelled": results.Cancelled, "agent": results.AgentView, "waited": results.Waited, "launched": results.Launched,
+    "cancelled": results.Cancelled, "subagent": results.SubagentView, "agent": results.AgentView, "waited": results.Waited, "launched": results.Launched,
     "mission": results.MissionView, "seat": results.Seat, "missions": results.Missions, "verdict": results.PolicyVerdict,
     "renamed": results.Renamed, "held": results.Held, "woken": results.Woken, "inbox": results.Inbox,
     "thread line": results.ThreadLine, "thread": results.Thread, "found": results.Found,

@@ -23,6 +23,9 @@ EVENTS = [
     "Stop",
     "StopFailure",
     "PostToolBatch",
+    "PreToolUse",
+    "SubagentStart",
+    "SubagentStop",
     "PermissionRequest",
     "Notification",
     "SessionEnd",
@@ -42,7 +45,7 @@ groups = st.fixed_dictionaries(
     {"hooks": st.lists(foreign_entries, min_size=1, max_size=3)}, optional={"matcher": texts}
 )
 hooks_objects = st.dictionaries(
-    st.sampled_from([*EVENTS, "PreToolUse"]) | texts,
+    st.sampled_from([*EVENTS, "PostToolUse"]) | texts,
     st.lists(groups | scalars, min_size=1, max_size=3),
     min_size=1,
 )
@@ -111,7 +114,9 @@ def test_the_template_has_every_event_and_a_waiter_at_every_end_of_idleness() ->
     assert [event for event, _ in waiters] == ["SessionStart", "UserPromptSubmit", "Stop"]
     for event, hook in entries({"hooks": BLOCK}):
         assert is_ours(hook), event
-        assert hook["timeout"] == (604800 if hook.get("asyncRewake") else 10)
+        # A Stop that waits for children takes up to a step of that, and must not be killed in it.
+        longest = 60 if command_of(hook)[-2].endswith("/stop.py") else 10
+        assert hook["timeout"] == (604800 if hook.get("asyncRewake") else longest)
         assert command_of(hook)[:3] == ("/usr/bin/python3", "-I", "-S")
         assert command_of(hook)[-2].startswith("/opt/turn post/hooks/")
 
@@ -167,11 +172,18 @@ def test_an_entry_that_was_put_under_a_matcher_is_put_right() -> None:
     assert settings["hooks"]["SessionStart"] == BLOCK["SessionStart"]
 
 
+def test_a_matcher_of_our_own_is_kept_and_a_missing_one_put_back() -> None:
+    assert BLOCK["PreToolUse"][0]["matcher"] == "Bash|mcp__turnpost__.*"
+    assert merge({"hooks": dict(BLOCK)}, BLOCK)["hooks"] == BLOCK
+    widened = {"PreToolUse": [{"hooks": BLOCK["PreToolUse"][0]["hooks"]}]}
+    assert merge({"hooks": widened}, BLOCK)["hooks"]["PreToolUse"] == BLOCK["PreToolUse"]
+
+
 def test_an_event_that_is_no_longer_used_is_left() -> None:
-    settings = {"hooks": {"SubagentStop": BLOCK["Stop"], "PreToolUse": [{"hooks": [FOREIGN]}]}}
+    settings = {"hooks": {"PreCompact": BLOCK["Stop"], "PostToolUse": [{"hooks": [FOREIGN]}]}}
     merged = merge(settings, BLOCK)
-    assert "SubagentStop" not in merged["hooks"]
-    assert merged["hooks"]["PreToolUse"] == [{"hooks": [FOREIGN]}]
+    assert "PreCompact" not in merged["hooks"]
+    assert merged["hooks"]["PostToolUse"] == [{"hooks": [FOREIGN]}]
 
 
 @pytest.mark.parametrize(
@@ -183,7 +195,7 @@ def test_a_part_of_the_wrong_kind_is_refused(settings: dict[str, Any]) -> None:
 
 
 def test_a_wrong_part_that_is_not_needed_is_kept() -> None:
-    settings = {"hooks": {"PreToolUse": "odd"}}
+    settings = {"hooks": {"PostToolUse": "odd"}}
     assert remove(merge(settings, BLOCK)) == settings
 
 

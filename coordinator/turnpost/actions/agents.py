@@ -6,8 +6,8 @@ from typing import TYPE_CHECKING
 
 from turnpost.actions import people, permits
 from turnpost.actions.audited import refusals
-from turnpost.actions.results import Agents, AgentView, Renamed
-from turnpost.core import audit, clock, files, missions, registry
+from turnpost.actions.results import Agents, AgentView, Renamed, SubagentView
+from turnpost.core import audit, clock, files, missions, registry, subagents
 from turnpost.core.sender import Speaker
 
 if TYPE_CHECKING:
@@ -39,6 +39,18 @@ def view(root: str, agent: Agent) -> AgentView:
         cwd=(state["cwd"] if state else "") or agent["cwd"],
         since=clock.rfc3339(state["since"]) if state else None,
         mission_over=missions.over(root, agent) is not None,
+        subagents=tuple(_subagent(root, key) for key in subagents.running(root, agent["key"])),
+    )
+
+
+def _subagent(root: str, key: str) -> SubagentView:
+    record = subagents.load(root, key)
+    stands = people.standing(root, key)
+    return SubagentView(
+        name=record["name"] if record else key,
+        about=record.get("about", "") if record else "",
+        waiting=stands.waiting,
+        since=clock.rfc3339(stands.state["since"]) if stands.state else None,
     )
 
 

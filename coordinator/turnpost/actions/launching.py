@@ -7,10 +7,11 @@ from collections.abc import Callable, Sequence
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
+from turnpost import config
 from turnpost.actions import courier, missions, people, permits
 from turnpost.actions.audited import refusals
 from turnpost.actions.results import Launched
-from turnpost.core import audit, clock, files, registry, store, text
+from turnpost.core import audit, clock, files, finals, registry, reporting, store, subagents, text
 from turnpost.core.errors import HarnessError, TurnpostError, UsageError
 from turnpost.core.mailbox import Mailbox, entry_id
 from turnpost.core.sender import Speaker
@@ -39,13 +40,16 @@ def launch(
     parent: str | None = None,
     mission: str | None = None,
     worktree: bool = False,
+    report: bool = True,
+    hold_final: bool = False,
     options: Sequence[str] = (),
     speaker: Speaker | None = None,
     on_wait: Callable[[float], None] | None = None,
 ) -> Launched:
     """Start a background session under a name and wait until it has reported in.
 
-    An agent's launch makes it the parent. `options` go to `claude` as they are; `on_wait` is told the seconds waited.
+    An agent's launch makes it the parent, to whom each of the child's turns is reported unless `report` is off. With
+    `hold_final` its own last answer waits for its children's. `options` go to `claude` as they are; `on_wait` is told the seconds waited.
     Raises UsageError, Refused (`taken`, `not-allowed`, `mission-over`), NotFound for the parent or the mission, and HarnessError with what Claude
     Code printed; then nothing of the agent is left.
     """
@@ -58,8 +62,13 @@ def launch(
     mission = missions.joinable(root, mission, voice) if mission else None
     claude = Claude.find()
     registry.prepare(root)
+    step = config.load(root).hold_step_seconds
     agent = _reserve(root, name, folder, mother, mission, instructions)
     try:
+        if report and mother:
+            reporting.switch_on(root, agent["key"])
+        if hold_final:
+            finals.switch_on(root, agent["key"], step)
         settings = _settings(root, agent["key"], folder, worktree)
         words = _options(agent["name"], instructions, worktree, options)
         session_id = _start(root, claude, agent, first, settings, words, on_wait)
@@ -97,9 +106,10 @@ def _folder(cwd: str | None) -> str:
 def _parent(root: str, parent: str | None, voice: Speaker) -> str | None:
     if voice.is_person:
         return people.agent(root, parent)["key"] if parent else None
-    if parent and people.agent(root, parent)["key"] != voice.agent["key"]:
+    own = subagents.owner_of(voice.agent["key"])
+    if parent and people.agent(root, parent)["key"] != own:
         raise people.not_allowed(voice, "an agent launches children of its own only")
-    return voice.agent["key"]
+    return own
 
 
 def _reserve(

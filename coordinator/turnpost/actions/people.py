@@ -5,13 +5,17 @@ from __future__ import annotations
 from collections.abc import Sequence
 from typing import TYPE_CHECKING, NamedTuple, cast
 
-from turnpost.core import bell, clock, procs, registry, rules, sender, store, text
+from turnpost.core import bell, clock, procs, registry, rules, sender, store, subagents, text
 from turnpost.core.errors import HarnessError, NotFound, Refused, UsageError
 from turnpost.core.mailbox import Mailbox
 from turnpost.core.sender import Speaker
 
 if TYPE_CHECKING:
     from turnpost.core.records import Agent, Doing, State
+
+
+_SHORT = 4
+"""Characters of a subagent's id that are enough to name it."""
 
 
 class Standing(NamedTuple):
@@ -60,6 +64,23 @@ def agent(root: str, name: str) -> Agent:
     return registry.find(root, name)
 
 
+def subagent(root: str, name: str) -> Agent:
+    """The subagent of a name, `AGENT/ID`; the id may be shortened while it is the only such. Raises NotFound."""
+    word, _, sub = name.partition("/")
+    owner = registry.find(root, word)["key"]
+    known = subagents.every(root, owner)
+    fits = [key for key in known if len(sub) >= _SHORT and key.partition("~")[2].startswith(sub)]
+    exact = subagents.key_of(owner, sub)
+    key = exact if exact in known else fits[0] if len(fits) == 1 else None
+    found = subagents.load(root, key) if key else None
+    if found is not None:
+        return found
+    running = [f"{word}/{key.partition('~')[2]}" for key in subagents.running(root, owner)]
+    near = [f"{word}/{key.partition('~')[2]}" for key in fits] or running
+    hint = f"; there are {', '.join(near)}" if near else f"; {word} runs none"
+    raise NotFound(f"no subagent is named '{text.visible(name)}'{hint}", near=near)
+
+
 def resolve(root: str, names: Sequence[str], speaker: Speaker) -> list[Agent]:
     """The recipients behind names, each once, in order. Raises NotFound for all unknown ones at once, Refused (`self`)."""
     found: dict[str, Agent] = {}
@@ -96,7 +117,7 @@ def name_of(root: str, key: str | None) -> str | None:
     """The present name behind a key; the key itself when its agent is gone."""
     if key is None:
         return None
-    known = registry.load_agent(root, key)
+    known = subagents.load(root, key) if subagents.is_subagent(key) else registry.load_agent(root, key)
     return known["name"] if known else key
 
 
@@ -112,6 +133,8 @@ def standing(root: str, key: str) -> Standing:
 
 
 def _recipient(root: str, name: str, speaker: Speaker) -> Agent:
+    if "/" in name:
+        return subagent(root, name)
     word = text.name_key(name)
     if word == registry.PERSON:
         return registry.load_agent(root, registry.PERSON) or registry.unsaved_person()

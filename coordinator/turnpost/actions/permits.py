@@ -11,7 +11,7 @@ from typing import TYPE_CHECKING
 
 from turnpost import policy
 from turnpost.actions import people
-from turnpost.core import missions, registry, routing, store
+from turnpost.core import missions, registry, routing, store, subagents
 from turnpost.core.errors import Refused
 from turnpost.core.sender import Speaker
 
@@ -26,7 +26,8 @@ _ADVICE = "write to your parent, your own children, your mission's members and c
 def acting(root: str, speaker: Speaker | None = None) -> Speaker:
     """The caller, who is about to change something. Raises Refused: `foreign`, or `read-only` for one in plan mode."""
     voice = people.caller(root, speaker)
-    state = None if voice.is_person else store.load_state(root, voice.agent["key"])
+    # A subagent is in the mode of the session it runs in.
+    state = None if voice.is_person else store.load_state(root, subagents.owner_of(voice.agent["key"]))
     if state is not None and state.get("mode") == "plan":
         raise Refused(
             f"refused by rule 'read-only': you are {voice.agent['name']} and in plan mode, in which you may look but "
@@ -44,6 +45,12 @@ def verdict(root: str, one: Agent, other: Agent, rules: Policy, power: Power) ->
 def writing(root: str, voice: Speaker, recipients: Sequence[Agent], rules: Policy) -> None:
     """The caller may write to all of them. Raises Refused (`not-allowed`)."""
     for other in recipients:
+        if voice.agent["kind"] == "subagent" and other["key"] != voice.agent["parent"]:
+            raise people.not_allowed(
+                voice,
+                f"a subagent writes to its agent only ('parent'), not to {other['name']}",
+                recipient=other["name"],
+            )
         found = verdict(root, voice.agent, other, rules, "write")
         if not found.allowed:
             advice = _ADVICE if not found.rule else "`turnpost policy check` explains it"

@@ -85,6 +85,15 @@ class Cancelled(NamedTuple):
     too_late: Mapping[str, str]
 
 
+class SubagentView(NamedTuple):
+    """A subagent that runs inside an agent's session. `about` is what Claude Code calls its type."""
+
+    name: str
+    about: str
+    waiting: int
+    since: str | None
+
+
 class AgentView(NamedTuple):
     """One agent as it is now. `deaf`: idle, and without a live waiter for longer than a change of waiters takes."""
 
@@ -102,6 +111,7 @@ class AgentView(NamedTuple):
     cwd: str
     since: str | None
     mission_over: bool = False
+    subagents: tuple[SubagentView, ...] = ()
 
 
 class Agents(NamedTuple):

@@ -16,6 +16,7 @@ from turnpost.core.sender import Speaker
 
 if TYPE_CHECKING:
     from turnpost.actions.people import Standing
+    from turnpost.config import Config
     from turnpost.core.records import Agent, Message, Party
     from turnpost.redaction import Secrets
 
@@ -55,10 +56,10 @@ def send(
     body, replaced = text.clean(body)
     asked = original(root, reply_to) if reply_to is not None else None
     choice, body = choosing.chosen(asked, body) if asked is not None and kind == "answer" else (None, body)
-    outbox.check_body(body, limits.body_bytes)
+    _check_body(body, recipients, limits)
     _check_words(kind, thread, refs, options)
     body, refs, options, redacted = _redacted(body, refs, options, rules.secrets)
-    outbox.check_body(body, limits.body_bytes)  # once more: a word for a secret can be longer than it
+    _check_body(body, recipients, limits)  # once more: a word for a secret can be longer than it
     message = outbox.compose(
         registry.party(voice.agent), [_addressed(voice.agent, agent) for agent in recipients], body, kind=kind,
         thread=thread or _thread(root, asked, voice.agent, recipients), reply_to=reply_to, refs=refs, options=options,
@@ -67,7 +68,7 @@ def send(
         redacted=redacted,
     )  # fmt: skip
     budget.check(root, message, recipients, rules.loops)
-    sent = _deliver(root, voice, message, recipients, limits.mailbox_size, replaced)
+    sent = _deliver(root, voice, message, recipients, limits, replaced)
     budget.note(root, message, recipients, rules.loops)
     return sent
 
@@ -96,14 +97,16 @@ def original(root: str, message_id: str) -> Message:
 
 
 def _deliver(
-    root: str, voice: Speaker, message: Message, recipients: Sequence[Agent], limit: int, replaced: int
+    root: str, voice: Speaker, message: Message, recipients: Sequence[Agent], limits: Config, replaced: int
 ) -> Sent:
     registry.prepare(root)
     if any(agent["kind"] == "person" for agent in recipients):
         registry.person(root)
     # How it stands before the send: the waiter may claim, and be gone, before this line's successor runs.
     before = {agent["key"]: people.standing(root, agent["key"]) for agent in recipients}
-    copies = outbox.send(root, message, recipients, limit=limit)
+    copies = outbox.send(
+        root, message, recipients, limit=limits.mailbox_size, subagent_limit=limits.subagent_mailbox_size
+    )
     if voice.is_person:
         # After the durable write: a refused message lifts nothing.
         for agent in (agent for agent in recipients if before[agent["key"]].held):
@@ -128,6 +131,8 @@ def _shown(
 ) -> Recipient:
     if agent["kind"] == "person":
         return Recipient(agent["name"], stood.waiting + 1, "inbox", False, copies[agent["key"]])
+    if agent["kind"] == "subagent":
+        return Recipient(agent["name"], stood.waiting + 1, "next-request", False, copies[agent["key"]])
     boundary = rules.predict(
         stood.doing, urgent=message["urgent"], held=stood.held and not voice.is_person, listening=stood.listening,
         background=agent["background"], quiet=message.get("quiet", False),
@@ -165,6 +170,14 @@ def _kin(sender: Agent, agent: Agent) -> Literal["parent", "child"] | None:
     if agent["parent"] == sender["key"]:
         return "parent"
     return "child" if sender["parent"] == agent["key"] else None
+
+
+def _check_body(body: str, recipients: Sequence[Agent], limits: Config) -> None:
+    if all(agent["kind"] != "subagent" for agent in recipients):
+        outbox.check_body(body, limits.body_bytes)
+        return
+    room = min(limits.body_bytes, limits.subagent_body_bytes)
+    outbox.check_body(body, room, f" for a subagent, for which {limits.subagent_mailbox_size} such may wait,")
 
 
 def _check_words(kind: str, thread: str | None, refs: Sequence[str], options: Sequence[str]) -> None:

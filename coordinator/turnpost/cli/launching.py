@@ -44,6 +44,16 @@ class Launch(base.Command):
 )
 @click.option("--mission", metavar="M", help="The mission it belongs to.")
 @click.option("--worktree", is_flag=True, help="Give it a git worktree of its own.")
+@click.option(
+    "--no-report",
+    is_flag=True,
+    help="Do not report its turns to its parent.",
+)
+@click.option(
+    "--hold-final",
+    is_flag=True,
+    help="Hold its last answer back while children of its own work.",
+)
 @click.pass_context
 def launch(
     ctx: click.Context,
@@ -54,6 +64,8 @@ def launch(
     parent: str | None,
     mission: str | None,
     worktree: bool,
+    no_report: bool,
+    hold_final: bool,
 ) -> Launched:
     """Start a background agent under a name; returns when its session runs.
 
@@ -63,6 +75,6 @@ def launch(
     with progress.Progress(quiet=base.json_wanted(ctx)) as shown:
         return launching.launch(
             base.root(), name, prompt, cwd=cwd, instructions=instructions, parent=parent, mission=mission,
-            worktree=worktree, options=ctx.meta[_OPTIONS],
+            worktree=worktree, report=not no_report, hold_final=hold_final, options=ctx.meta[_OPTIONS],
             on_wait=lambda seconds: shown.tell(f"waiting for the session of {name}", seconds),
         )  # fmt: skip

@@ -63,10 +63,13 @@ def _(result: results.Agents) -> str:
     if not result.agents:
         return "no agents yet; `turnpost launch NAME` starts one, `turnpost install` makes\nsessions of a project known"
     head = ["NAME", "STATE", "WAITING", "SESSION", "FOLDER"]
-    rows = [
-        [agent.name, doing(agent), str(agent.waiting), (agent.session_id or "-")[:8], agent.cwd]
-        for agent in result.agents
-    ]
+    rows: list[list[str]] = []
+    for agent in result.agents:
+        rows.append([agent.name, doing(agent), str(agent.waiting), (agent.session_id or "-")[:8], agent.cwd])
+        rows += [
+            [f"  /{sub.name.rpartition('/')[2]}", "working", str(sub.waiting), "subagent", sub.about]
+            for sub in agent.subagents
+        ]
     return columns.table([head, *rows], [28, 16, 7, 8])
 
 

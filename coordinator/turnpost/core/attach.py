@@ -113,6 +113,8 @@ def first_state(before: State | None, start: Start) -> State:
     }  # fmt: skip
     if before and "mode" in before and before["session_id"] == start.session_id:
         state["mode"] = before["mode"]  # a session keeps it, and a compaction comes in the middle of a turn
+    if before and before.get("due") and before["session_id"] == start.session_id:
+        state["due"] = True  # the turn goes on
     return state
 
 

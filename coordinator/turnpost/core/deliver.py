@@ -66,13 +66,18 @@ def at_prompt(root: str, key: str, payload: Payload) -> Answer | None:
         _record(root, key, state, payload, "working")["stops"] = 0
         store.save_state(root, key, state)
         blocks = [] if turn_runs else _take(root, key, boundary, payload, state)
-    return _context("UserPromptSubmit", root, key, blocks)
+        if files.exists(home.reporting(root, key)):
+            from turnpost.core import reporting
+
+            reporting.begin(state, payload, mail=bool(blocks))
+            store.save_state(root, key, state)
+    return context("UserPromptSubmit", root, key, blocks)
 
 
 def at_tool_batch(root: str, key: str, payload: Payload) -> Answer | None:
     """PostToolBatch: urgent messages come with the next request; after a permission prompt all that waited behind it."""
     if payload.get("agent_id"):
-        return None
+        return at_subagent(root, key, payload, "at_tool_batch")
     with _lock(root, key):
         state = _current(root, key, payload)
         if state is None:
@@ -83,14 +88,18 @@ def at_tool_batch(root: str, key: str, payload: Payload) -> Answer | None:
         elif _note_mode(root, key, state, payload):
             store.save_state(root, key, state)
         blocks = _take(root, key, "next-request", payload, state, everything=unblocked)
-    return _context("PostToolBatch", root, key, blocks)
+    return context("PostToolBatch", root, key, blocks)
 
 
 def at_stop(root: str, key: str, payload: Payload) -> Answer | None:
-    """Stop: what waits keeps the turn going, as often as the harness allows; the rest is the waiter's."""
+    """Stop: what waits keeps the turn going, as often as the harness allows; the rest is the waiter's.
+
+    Children of an agent that holds its last answer back keep it going too. A child's last words are its report.
+    """
     if payload.get("agent_id"):
         return None
     key = _traced(root, key, payload)
+    busy = _held_back(root, key, payload) if files.exists(home.hold_final(root, key)) else []
     with _lock(root, key):
         state = _current(root, key, payload)
         if state is None:
@@ -101,20 +110,26 @@ def at_stop(root: str, key: str, payload: Payload) -> Answer | None:
         store.save_state(root, key, _record(root, key, state, payload, "idle"))
         blocks: list[str] = []
         whole = False
-        if rules.stop_may_block(state["stops"], _cap()):
+        if rules.stop_may_block(state["stops"], block_cap()):
             blocks = _take(root, key, "stop-block", payload, state)
             if not blocks:
                 blocks = _take(root, key, "stop-block", payload, state, whole=True)
                 whole = bool(blocks)
-        if blocks:
+            busy = [] if blocks else busy
+        else:
+            busy = []
+        if blocks or busy:
             store.save_state(root, key, store.change_state(state, "working"))
         left = bool(files.names(home.agent(root, key) + "/queue"))
-    if left and not blocks:
-        _ring(root, key)
-    if not blocks:
+        if state.get("due") and not (blocks or busy or left):
+            _report(root, key, payload, state)
+    if not blocks and not busy:
+        _after_turn(root, key, payload, left)
         return None
     from turnpost.core import render
 
+    if busy:
+        return {"decision": "block", "reason": render.CHILDREN_WORK.format(names=", ".join(busy))}
     entering = render.batch(blocks, name_of(root, key))
     if whole:  # over the room for context; the reason carries any size, at twice the cost
         return {"decision": "block", "reason": entering}
@@ -125,12 +140,22 @@ def at_stop(root: str, key: str, payload: Payload) -> Answer | None:
     }
 
 
+def at_subagent(root: str, key: str, payload: Payload, step: str) -> Answer | None:
+    """A hook of, or for, an in-process subagent."""
+    from turnpost.core import subhooks
+
+    found: Answer | None = getattr(subhooks, step)(root, key, payload)
+    return found
+
+
 def record(root: str, key: str, payload: Payload, doing: Doing) -> None:
     """StopFailure, PermissionRequest, Notification: only the state changes."""
     with _lock(root, key):
         state = _current(root, key, payload)
         if state is None or (doing == "blocked" and state["doing"] == "blocked"):
             return
+        if doing == "idle":
+            state.pop("due", None)  # the turn failed: its last words are the failure's
         store.save_state(root, key, _record(root, key, state, payload, doing))
         left = bool(files.names(home.agent(root, key) + "/queue"))
     if left and doing == "idle":
@@ -195,6 +220,37 @@ def log_failure(root: str, where: str, error: BaseException) -> None:
 def _lock(root: str, key: str) -> files.Lock:
     """The agent's lock, the same one as `Mailbox.lock`."""
     return files.Lock(home.agent(root, key) + "/lock")
+
+
+def _held_back(root: str, key: str, payload: Payload) -> list[str]:
+    """Wait for the agent's children; those that still work afterwards. Meanwhile no waiter takes what comes.
+
+    The lock is free meanwhile: what is waited for needs it.
+    """
+    with _lock(root, key):
+        state = _current(root, key, payload)
+        if state is None or not rules.stop_may_block(state["stops"] + 1, block_cap()):
+            return []
+        store.save_state(root, key, _record(root, key, state, payload, "working"))
+    from turnpost.core import finals
+
+    return finals.wait(root, key)
+
+
+def _report(root: str, key: str, payload: Payload, state: State) -> None:
+    from turnpost.core import reporting
+
+    reporting.leave(root, key, payload)
+    # After that: killed in between, the hook leaves a turn that is reported, not one that will never be.
+    del state["due"]
+    store.save_state(root, key, state)
+
+
+def _after_turn(root: str, key: str, payload: Payload, left: bool) -> None:
+    if left:
+        _ring(root, key)
+    if files.exists(home.running(root, key)):
+        at_subagent(root, key, payload, "at_agents_stop")
 
 
 def _ring(root: str, key: str) -> None:
@@ -326,7 +382,8 @@ def _transcript(payload: Payload, state: State) -> str:
     return path if isinstance(path, str) and path else state["transcript"]
 
 
-def _context(event: str, root: str, key: str, blocks: list[str]) -> Answer | None:
+def context(event: str, root: str, key: str, blocks: list[str]) -> Answer | None:
+    """The answer by which messages enter with the next model request; None without any."""
     if not blocks:
         return None
     from turnpost.core import render
@@ -344,6 +401,7 @@ def name_of(root: str, key: str) -> str:
     return str(agent["name"]) if agent and "name" in agent else key
 
 
-def _cap() -> int:
+def block_cap() -> int:
+    """How many blocks of a turn's end in a row the harness takes."""
     word = os.environ.get("CLAUDE_CODE_STOP_HOOK_BLOCK_CAP", "")
     return int(word) if word.isdigit() else 8

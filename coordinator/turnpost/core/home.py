@@ -9,6 +9,8 @@ names/NAME                name to KEY               sessions/ID            sessi
 messages/DAY/ID/          the message and the receipts that are final
 outbox/ID.json            a send that is under way
 threads/DIGEST/ID         which messages a thread has   agents/person/asked/ID  the person's open questions
+agents/KEY/subagents/ID/  the same of a subagent    agents/KEY/reports/       last words on their way to the parent
+reports/ID.md             a report too long for a message
 pending/KEY               a bell: KEY has something waiting or on its way
 missions/NAME.json        a mission           loops/                what pairs of agents wrote lately
 """
@@ -35,6 +37,34 @@ def agents(root: str) -> str:
 def agent(root: str, key: str) -> str:
     owner, tilde, sub = key.partition("~")
     return f"{root}/agents/{owner}/subagents/{sub}" if tilde else f"{root}/agents/{owner}"
+
+
+def subagents(root: str, key: str) -> str:
+    return f"{root}/agents/{key}/subagents"
+
+
+def running(root: str, key: str) -> str:
+    return f"{root}/agents/{key}/running-subagents"
+
+
+def submail(root: str, key: str) -> str:
+    return f"{root}/agents/{key}/subagents-mail"
+
+
+def reporting(root: str, key: str) -> str:
+    return f"{root}/agents/{key}/reporting"
+
+
+def reports(root: str, key: str) -> str:
+    return f"{root}/agents/{key}/reports"
+
+
+def report(root: str, message_id: str) -> str:
+    return f"{root}/reports/{message_id}.md"
+
+
+def hold_final(root: str, key: str) -> str:
+    return f"{root}/agents/{key}/hold-final"
 
 
 def session(root: str, session_id: str) -> str:

@@ -55,7 +55,7 @@ class Mailbox:
         if any(entry_id(name) == message["id"] for name in here) or files.exists(self._final(message["id"])):
             return
         sequence = 1 + max((int(name[:10]) for name in here), default=0)
-        flags = ("u" if message["urgent"] else "") + ("q" if message.get("quiet") else "")
+        flags = ("u" if message["urgent"] or "~" in self.key else "") + ("q" if message.get("quiet") else "")
         name = f"{sequence:010d}-{message['id']}" + (f"-{flags}" if flags else "")
         receipt = _fresh(message["id"], now)
         receipt["digest"] = digest

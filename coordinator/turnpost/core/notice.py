@@ -4,10 +4,11 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING
 
-from turnpost.core import outbox, registry
+from turnpost.core import mailbox, outbox, registry, subagents, text
+from turnpost.core.errors import TurnpostError
 
 if TYPE_CHECKING:
-    from collections.abc import Sequence
+    from collections.abc import Callable, Sequence
 
     from turnpost.core.records import Agent, Message, Party
 
@@ -23,3 +24,46 @@ def send(root: str, recipients: Sequence[Agent], body: str, *, urgent: bool = Fa
     )
     outbox.send(root, message, recipients, limit=ROOM)
     return message
+
+
+def undeliverable(
+    root: str,
+    key: str,
+    message_ids: Sequence[str],
+    reason: str,
+    failed: Callable[[str, str], None] | None = None,
+) -> None:
+    """Tell the senders of messages that were given up: one alert each. `failed` hears whom it could not be sent to, and why.
+
+    An alert that cannot be delivered raises no alert: two dead agents would report each other for ever.
+    """
+    name = _name(root, key)
+    for sender_key, ids in _by_sender(root, message_ids).items():
+        sender = (
+            registry.person(root) if sender_key == registry.PERSON else registry.load_agent(root, sender_key)
+        )
+        if sender is None:
+            continue
+        try:
+            send(
+                root,
+                [sender],
+                f"Not delivered to {name}, given up: {', '.join(ids)}.\nReason: {text.clean(reason)[0]}",
+            )
+        except TurnpostError as error:
+            if failed:
+                failed(sender["name"], error.message)
+
+
+def _by_sender(root: str, message_ids: Sequence[str]) -> dict[str, list[str]]:
+    found: dict[str, list[str]] = {}
+    for message_id in message_ids:
+        message = mailbox.load_message(root, message_id)
+        if message is not None and message["sender"]["kind"] != "system":
+            found.setdefault(message["sender"]["key"], []).append(message_id)
+    return found
+
+
+def _name(root: str, key: str) -> str:
+    known = subagents.load(root, key) if subagents.is_subagent(key) else registry.load_agent(root, key)
+    return known["name"] if known else key

@@ -5,7 +5,20 @@ from __future__ import annotations
 import hashlib
 from contextlib import ExitStack
 
-from turnpost.core import audit, bell, clock, files, home, ids, mailbox, registry, store, text, threads
+from turnpost.core import (
+    audit,
+    bell,
+    clock,
+    files,
+    home,
+    ids,
+    mailbox,
+    registry,
+    store,
+    subagents,
+    text,
+    threads,
+)
 from turnpost.core.errors import Refused
 
 TYPE_CHECKING = False
@@ -18,8 +31,8 @@ BODY_LIMIT = 8_000
 MAILBOX_LIMIT = 64
 
 
-def check_body(body: str, limit: int = BODY_LIMIT) -> str:
-    """The body as it will be stored. Raises Refused (`empty`, `too-long`) with the numbers."""
+def check_body(body: str, limit: int = BODY_LIMIT, whose: str = "") -> str:
+    """The body as it will be stored; `whose` the limit is. Raises Refused (`empty`, `too-long`) with the numbers."""
     fixed, _ = text.clean(body)
     if not fixed.strip():
         raise Refused(
@@ -30,7 +43,7 @@ def check_body(body: str, limit: int = BODY_LIMIT) -> str:
     size = len(fixed.encode())
     if size > limit:
         raise Refused(
-            f"refused by rule 'too-long': the body has {size} bytes of UTF-8, the limit is {limit}; "
+            f"refused by rule 'too-long': the body has {size} bytes of UTF-8, the limit{whose} is {limit}; "
             "shorten it, or put the text in a file and send its path",
             rule="too-long", bytes=size, limit=limit,
         )  # fmt: skip
@@ -70,11 +83,16 @@ def compose(
 
 
 def send(
-    root: str, message: Message, recipients: Sequence[Agent], *, limit: int = MAILBOX_LIMIT
+    root: str,
+    message: Message,
+    recipients: Sequence[Agent],
+    *,
+    limit: int = MAILBOX_LIMIT,
+    subagent_limit: int = subagents.MAILBOX_LIMIT,
 ) -> dict[str, int]:
     """Put a message into every recipient's queue and return once it is durable: per key, which copy of the same text it is.
 
-    Raises Refused (`mailbox-full`) and LockBusy; then nothing was written. The locks are taken in one order, so two
+    Raises Refused (`mailbox-full`, `ended`) and LockBusy; then nothing was written. The locks are taken in one order, so two
     senders to the same pair cannot block each other.
     """
     digest = hashlib.sha256(f"{message['sender']['key']}\0{message['body']}".encode()).hexdigest()[:24]
@@ -84,14 +102,10 @@ def send(
         for box in boxes:
             stack.enter_context(box.lock(5.0))
         for box in boxes:
-            waiting = len(box.waiting())
-            if waiting >= limit:
-                name = next(agent["name"] for agent in recipients if agent["key"] == box.key)
-                raise Refused(
-                    f"refused by rule 'mailbox-full': {waiting} messages wait for {name}, the limit is {limit}; "
-                    "wait until some are read, or cancel some",
-                    rule="mailbox-full", waiting=waiting, limit=limit, recipient=name,
-                )  # fmt: skip
+            name = next(agent["name"] for agent in recipients if agent["key"] == box.key)
+            if subagents.is_subagent(box.key):
+                _check_lives(root, box.key, name)
+            _check_room(box, name, subagent_limit if subagents.is_subagent(box.key) else limit)
         try:
             files.write(f"{home.outbox(root)}/{message['id']}.json", store.pack(message))
             for box in boxes:
@@ -149,9 +163,31 @@ def _take_back(root: str, message: Message, boxes: Sequence[mailbox.Mailbox]) ->
     threads.forget(root, message)
 
 
+def _check_room(box: mailbox.Mailbox, name: str, limit: int) -> None:
+    waiting = len(box.waiting())
+    if waiting >= limit:
+        whose = " for a subagent" if subagents.is_subagent(box.key) else ""
+        raise Refused(
+            f"refused by rule 'mailbox-full': {waiting} messages wait for {name}, the limit{whose} is {limit}; "
+            "wait until some are read, or cancel some",
+            rule="mailbox-full", waiting=waiting, limit=limit, recipient=name,
+        )  # fmt: skip
+
+
+def _check_lives(root: str, key: str, name: str) -> None:
+    """Under the mailbox's lock, as its end is: a message comes before the end, or is refused."""
+    if not subagents.lives(root, key):
+        raise Refused(
+            f"refused by rule 'ended': the subagent {name} has ended and reads nothing any more; write to its agent",
+            rule="ended", recipient=name,
+        )  # fmt: skip
+
+
 def _announce(root: str, key: str) -> None:
     if key != registry.PERSON:  # nobody delivers to the person, who looks into the inbox
         bell.announce(root, key)
+    if subagents.is_subagent(key):
+        subagents.announce(root, key)
 
 
 def _keep(root: str, message: Message) -> None:

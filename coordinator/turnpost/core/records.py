@@ -8,7 +8,7 @@ if TYPE_CHECKING:
 
     Boundary = Literal["stop-block", "rewake", "next-request", "prompt", "resume", "subagent-stop", "held"]
     Doing = Literal["starting", "working", "blocked", "idle", "stopped", "lost"]
-    Kind = Literal["managed", "registered", "person", "merged"]
+    Kind = Literal["managed", "registered", "person", "merged", "subagent"]
     Progress = Literal["queued", "claimed", "delivered", "read", "cancelled", "undeliverable"]
 
     class Party(TypedDict):
@@ -79,7 +79,10 @@ if TYPE_CHECKING:
         offset: int
 
     class Agent(TypedDict):
-        """Who an agent is. Changes with a rename, a relink, a launch; not with what it does."""
+        """Who an agent is. Changes with a rename, a relink, a launch; not with what it does.
+
+        `about` is a subagent's type, as Claude Code calls it.
+        """
 
         v: int
         key: str
@@ -94,9 +97,13 @@ if TYPE_CHECKING:
         instructions: str | None
         background: bool
         retire: list[str]
+        about: NotRequired[str]
 
     class State(TypedDict):
-        """What an agent's session does, as its hooks last saw it. `mode` is Claude Code's permission mode."""
+        """What an agent's session does, as its hooks last saw it. `mode` is Claude Code's permission mode.
+
+        `due`: this turn's last words are to be reported to the parent.
+        """
 
         v: int
         doing: Doing
@@ -110,6 +117,7 @@ if TYPE_CHECKING:
         source: str
         traced: NotRequired[bool]
         mode: NotRequired[str]
+        due: NotRequired[bool]
         resume: NotRequired[Resume | None]
 
     class Resume(TypedDict):
@@ -122,6 +130,14 @@ if TYPE_CHECKING:
         pending: bool
         pid: NotRequired[int]
         token: NotRequired[str | None]
+
+    class Report(TypedDict):
+        """A child's last words of a turn, on their way to its parent. `id` is that of the message they become."""
+
+        v: int
+        id: str
+        text: str
+        at: float
 
     class Mission(TypedDict):
         """A common task. Its members are the agents whose `mission` is its name; `coordinator` is an agent's key."""

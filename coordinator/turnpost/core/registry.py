@@ -160,11 +160,14 @@ def link(root: str, agent: Agent, session_id: str, pid: int) -> None:
 
 def party(agent: Agent) -> Party:
     """An agent as sender or recipient of a message."""
-    return {
+    made: Party = {
         "kind": "person" if agent["kind"] == "person" else "agent",
         "name": agent["name"],
         "key": agent["key"],
     }
+    if agent["kind"] == "subagent":
+        made["sub"] = agent["key"].partition("~")[2]
+    return made
 
 
 def main_checkout(folder: str) -> str:

@@ -20,6 +20,16 @@ REMINDER = (
     "Please read and act on it now."
 )
 
+WHOLE_REPORT = (
+    "turnpost: act on what stands above now. Then end with your whole report: what you say last takes the place of all "
+    "you said before, and is all that whoever started you gets."
+)
+
+CHILDREN_WORK = (
+    "turnpost: your answer is held back because children of yours still work: {names}. Their results come by themselves; "
+    "say in a few words that you wait, and end your turn again."
+)
+
 
 def mark(message_id: str) -> str:
     """What a rendered message carries and a body cannot: a body's own `<message` is escaped."""

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import os
 
-from turnpost.core import procs, registry
+from turnpost.core import files, home, procs, registry
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
@@ -12,7 +12,7 @@ if TYPE_CHECKING:
 
 
 class Speaker:
-    """The caller of a command: a person, an agent, or (`foreign`) a Claude session that turnpost does not know."""
+    """The caller of a command: a person, an agent or one of its subagents, or (`foreign`) a Claude session that turnpost does not know."""
 
     __slots__ = ("agent", "foreign_pid")
 
@@ -35,15 +35,44 @@ def who(root: str, pid: int | None = None) -> Speaker:
     person = registry.load_agent(root, registry.PERSON) or registry.unsaved_person()
     own = pid or os.getpid()
     inside = own if procs.environment_has(own, b"CLAUDECODE=1") else 0
+    below = [own]
     for ancestor in procs.ancestors(own):
         key = registry.key_of_process(root, ancestor)
         if key and (agent := registry.load_agent(root, key)):
-            return Speaker(agent)
+            return Speaker(_subagent(root, key, below) or agent)
+        below.append(ancestor)
         if _is_session(ancestor):
             return Speaker(person, ancestor)
         if not inside and procs.environment_has(ancestor, b"CLAUDECODE=1"):
             inside = ancestor
     return Speaker(person, inside)
+
+
+def as_subagent(root: str, speaker: Speaker, sub: str) -> Speaker:
+    """The same caller when its call bears a subagent's stamp, which a hook puts there and takes from every other call.
+
+    Raises Refused for a stamp that is no running subagent's of this agent.
+    """
+    from turnpost.core import subagents
+    from turnpost.core.errors import Refused
+
+    key = subagents.key_of(speaker.agent["key"], sub)
+    found = subagents.load(root, key) if subagents.is_id(sub) and subagents.lives(root, key) else None
+    if found is None:
+        raise Refused(
+            f"refused by rule 'not-allowed': no subagent {sub!a} of {speaker.agent['name']} runs",
+            rule="not-allowed", caller=speaker.agent["name"],
+        )  # fmt: skip
+    return Speaker(found)
+
+
+def _subagent(root: str, key: str, pids: list[int]) -> Agent | None:
+    """The subagent of this agent that runs one of these processes, if it is none of the agent's own."""
+    if not files.exists(home.running(root, key)):
+        return None
+    from turnpost.core import subagents
+
+    return subagents.speaking(root, key, pids)
 
 
 def _is_session(pid: int) -> bool:

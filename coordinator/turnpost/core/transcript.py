@@ -49,11 +49,15 @@ def size(path: str) -> int:
 
 
 def look(path: str, message_ids: list[str], offset: int) -> dict[str, Seen]:
-    """What the transcript shows of each message from `offset` on. A missing or unreadable file shows nothing."""
+    """What the transcript shows of each message from `offset` on. A missing or unreadable file shows nothing.
+
+    A subagent's conversation is in a file of its own; in its session's, what it said is beside the conversation.
+    """
+    aside = os.path.basename(os.path.dirname(path)) == "subagents"
     seen = {message_id: Seen() for message_id in message_ids}
     try:
         for at, line in _lines(path, offset):
-            _take_in(line, at, seen)
+            _take_in(line, at, seen, aside)
             if all(one.read_at is not None for one in seen.values()):
                 break
     except OSError:
@@ -61,14 +65,14 @@ def look(path: str, message_ids: list[str], offset: int) -> dict[str, Seen]:
     return seen
 
 
-def _take_in(line: bytes, at: int, seen: dict[str, Seen]) -> None:
+def _take_in(line: bytes, at: int, seen: dict[str, Seen], aside: bool) -> None:
     """What one line adds. Lines that cannot matter are not even parsed."""
     carried = [message_id for message_id in seen if message_id.encode() in line]
     entered = [one for one in seen.values() if one.at >= 0 and one.read_at is None]
     if not carried and not (entered and b'"parentUuid"' in line):
         return
     entry = _entry(line)
-    if entry is None or entry.get("isSidechain"):
+    if entry is None or (entry.get("isSidechain") and not aside):
         return
     for one in entered:
         _follow(one, entry)

@@ -139,7 +139,7 @@ def _joined(event: str, groups: object, wanted: list[Any]) -> list[Any]:
         raise SettingsRefused(f'"hooks.{event}" is no list')
     present = [entry for group in groups for entry in _ours_in(group)]
     if present == [entry for group in wanted for entry in _ours_in(group)] and not any(
-        _narrowed(group) for group in groups
+        _narrowed(group, wanted) for group in groups
     ):
         return groups
     result: list[Any] = []
@@ -152,9 +152,13 @@ def _joined(event: str, groups: object, wanted: list[Any]) -> list[Any]:
     return result[:at] + wanted + result[at:]
 
 
-def _narrowed(group: object) -> bool:
-    """Whether entries of ours stand under a matcher that lets only some calls through."""
-    return is_object(group) and bool(_ours_in(group)) and group.get("matcher") not in (None, "", "*")
+def _narrowed(group: object, wanted: list[Any]) -> bool:
+    """Whether entries of ours stand under a matcher that is not theirs, and so lets other calls through."""
+    return is_object(group) and bool(_ours_in(group)) and _matcher(group) not in map(_matcher, wanted)
+
+
+def _matcher(group: dict[str, Any]) -> object:
+    return group.get("matcher") or "*"
 
 
 def _only_ours(groups: object) -> bool:

@@ -14,12 +14,15 @@ from turnpost.core import (
     clock,
     files,
     home,
+    mailbox,
     missions,
     outbox,
     procs,
     registry,
+    reporting,
     rules,
     store,
+    subagents,
     transcript,
 )
 from turnpost.core.errors import HarnessError, TurnpostError
@@ -27,6 +30,7 @@ from turnpost.core.mailbox import Mailbox
 from turnpost.harness import Claude
 from turnpost.service import alerts
 from turnpost.service.log import Log
+from turnpost.service.reports import send_all
 from turnpost.service.resume import Resumer, runs, wait_until
 from turnpost.service.watch import Bells
 
@@ -40,6 +44,8 @@ FLYING = 0.1
 WAITING = 0.5
 """Seconds between looks at what cannot go yet."""
 HOUSEKEEPING = 30.0
+REMEMBERED = 86_400.0
+"""Seconds that an ended subagent is remembered: until then a late message is refused by the right rule."""
 
 
 class Coordinator:
@@ -95,11 +101,14 @@ class Coordinator:
                 box.settle(state)
                 flying = box.in_flight()
             waiting = box.waiting()
-            if agent is None or not (flying or waiting or agent["retire"]):
+            reports = reporting.waiting(self._root, key)
+            if agent is None or not (flying or waiting or reports or agent["retire"]):
                 files.unlink(f"{home.pending(self._root)}/{key}")
                 self._memory.pop(key, None)
                 return QUIET
             spent = box.exhausted()
+        if reports:
+            send_all(self._root, agent, self._log)
         if spent:
             alerts.give_up(
                 self._root,
@@ -108,7 +117,9 @@ class Coordinator:
                 f"handed over {rules.DELIVERIES} times, never seen in the conversation",
                 self._log,
             )
-        if state is not None:
+        if subagents.is_subagent(key):
+            self._give_up_ended(key, box)
+        elif state is not None:
             self._act(agent, box, state)
         return FLYING if flying or key in self._jobs else WAITING
 
@@ -189,6 +200,7 @@ class Coordinator:
             if state is None or state != before:
                 return  # a hook spoke meanwhile, and knows better
             files.unlink(home.agent(self._root, key) + "/blocked")
+            state.pop("due", None)  # a turn that ended without a Stop has no last words
             store.save_state(self._root, key, store.change_state(state, "idle"))
         self._log.write("found-idle", agent=key, session=before["session_id"])
         bell.ring_waiter(self._root, key)
@@ -203,6 +215,14 @@ class Coordinator:
                 store.save_state(self._root, key, state)
         alerts.give_up(self._root, key, ids, reason, self._log)
 
+    def _give_up_ended(self, key: str, box: Mailbox) -> None:
+        """A subagent is resumed by nobody: what waits for one that has ended, or went with its session, is given up."""
+        with box.lock(1.0):
+            ended = not subagents.lives(self._root, key)
+            waiting = [mailbox.entry_id(name) for name in box.waiting()] if ended else []
+        if waiting:
+            alerts.give_up(self._root, key, waiting, subagents.ENDED, self._log)
+
     def _housekeeping(self) -> None:
         """Finish what killed processes left, and look at every agent once: the bells are only hints."""
         outbox.recover(self._root)
@@ -211,12 +231,25 @@ class Coordinator:
             box = Mailbox(self._root, key)
             agent = registry.load_agent(self._root, key)
             if key != registry.PERSON and (
-                box.waiting() or box.in_flight() or (agent is not None and agent["retire"])
+                box.waiting()
+                or box.in_flight()
+                or reporting.waiting(self._root, key)
+                or (agent is not None and agent["retire"])
             ):
                 bell.announce(self._root, key)
+            self._keep_subagents(key)
             for folder in (box.folder, box.queue, box.claimed):
                 files.sweep(folder, 60.0)
             bell.sweep(self._root, key)
+
+    def _keep_subagents(self, owner: str) -> None:
+        """Look at an agent's subagents once, and forget those that ended long ago."""
+        for key in subagents.every(self._root, owner):
+            box = Mailbox(self._root, key)
+            if box.waiting() or box.in_flight():
+                bell.announce(self._root, key)
+            elif not subagents.lives(self._root, key):
+                subagents.forget(self._root, key, older_than=REMEMBERED)
 
     def _memory_of(self, key: str) -> _Memory:
         return self._memory.setdefault(key, _Memory())

@@ -1,0 +1,173 @@
+"""In-process subagents: who runs inside an agent's session, where its mail lies, and which of the agent's calls are its own.
+
+A subagent is kept as an agent is, in a folder under its agent (`home.agent` of `KEY~ID`), made when it starts. It lives
+in the process of its agent's session and ends with it; afterwards it is only remembered, so that a late message is
+refused by the right rule.
+"""
+
+from __future__ import annotations
+
+import os
+
+from turnpost.core import clock, files, home, mailbox, procs, store
+
+TYPE_CHECKING = False
+if TYPE_CHECKING:
+    from typing import TypeGuard
+
+    from turnpost.core.records import Agent, State
+
+BODY_LIMIT = 4_096
+"""Bytes of UTF-8 in a message to a subagent: it has a small task and a conversation of its own."""
+MAILBOX_LIMIT = 8
+ENDED = "the subagent ended before it could read it"
+
+
+def key_of(owner: str, sub: str) -> str:
+    """The mailbox of an agent's subagent."""
+    return f"{owner}~{sub}"
+
+
+def owner_of(key: str) -> str:
+    """The agent a mailbox belongs to: the agent itself, or the one that a subagent runs in."""
+    return key.partition("~")[0]
+
+
+def is_subagent(key: str) -> bool:
+    """Whether a mailbox is a subagent's."""
+    return "~" in key
+
+
+def is_id(text: object) -> TypeGuard[str]:
+    """Whether a value can be a subagent's id, and so a folder of ours."""
+    return (
+        isinstance(text, str) and 0 < len(text) <= 64 and text.isascii() and text.replace("-", "").isalnum()
+    )
+
+
+def start(root: str, key: str, *, about: str, state: State, transcript: str) -> None:
+    """Make a subagent known, or running again. `state` is its agent's; `about` is what Claude Code calls its type."""
+    for folder in ("queue", "claimed"):
+        files.mkdir(f"{home.agent(root, key)}/{folder}")
+    owner, sub = owner_of(key), key.partition("~")[2]
+    agent: Agent = {
+        "v": 1, "key": key, "name": f"{_name(root, owner)}/{sub}", "kind": "subagent", "created": clock.now(),
+        "cwd": state["cwd"], "root": "", "sessions": [state["session_id"]], "parent": owner, "mission": None,
+        "instructions": None, "background": False, "retire": [], "about": about,
+    }  # fmt: skip
+    own: State = {
+        **state, "doing": "working", "since": clock.now(), "transcript": transcript, "stops": 0, "source": "startup",
+        "resume": None,
+    }  # fmt: skip
+    with mailbox.Mailbox(root, key).lock():
+        files.write(home.agent(root, key) + "/agent.json", store.pack(agent), durable=False)
+        store.save_state(root, key, own)
+    files.touch(home.running(root, owner))
+
+
+def end(root: str, key: str, state: State) -> list[str]:
+    """Record that a subagent has ended, and take what still waits out for good; those messages. Holding its lock.
+
+    They stay to be seen, and are never given to another.
+    """
+    box = mailbox.Mailbox(root, key)
+    store.save_state(root, key, store.change_state(state, "stopped"))
+    files.unlink(box.folder + "/speaks.json")
+    left = [mailbox.entry_id(name) for name in box.waiting()]
+    return [message_id for message_id in left if box.end(message_id, "undeliverable", ENDED)]
+
+
+def load(root: str, key: str) -> Agent | None:
+    """A subagent's record under its agent's present name; None when there is none."""
+    found = store.load(home.agent(root, key) + "/agent.json", ("key", "name", "parent"))
+    if found is None or found["key"] != key:
+        return None
+    found["name"] = f"{_name(root, owner_of(key))}/{key.partition('~')[2]}"
+    return found  # type: ignore[return-value]
+
+
+def every(root: str, owner: str) -> list[str]:
+    """The mailboxes of an agent's subagents, also of those that have ended."""
+    return [key_of(owner, sub) for sub in files.names(home.subagents(root, owner)) if is_id(sub)]
+
+
+def running(root: str, owner: str) -> list[str]:
+    """The mailboxes of the subagents that run now."""
+    if not files.exists(home.running(root, owner)):
+        return []
+    return [key for key in every(root, owner) if lives(root, key)]
+
+
+def lives(root: str, key: str) -> bool:
+    """Whether a subagent runs: it has not ended, and the process it runs in is there."""
+    state = store.load_state(root, key)
+    return state is not None and state["doing"] != "stopped" and procs.alive(state["pid"], state["token"])
+
+
+def forget(root: str, key: str, *, older_than: float) -> None:
+    """Remove what is kept of a subagent that ended so many seconds ago. What is not ours, or not empty, stays."""
+    state = store.load_state(root, key)
+    if state is None or clock.now() - state["since"] < older_than:
+        return
+    folder = home.agent(root, key)
+    for name in ("agent.json", "speaks.json", "recent", "state.json", "lock"):
+        files.unlink(f"{folder}/{name}")
+    for name in ("queue", "claimed", ""):
+        try:
+            os.rmdir(f"{folder}/{name}")
+        except OSError:
+            pass
+
+
+def announce(root: str, key: str) -> None:
+    """Let PostToolBatch see with one look that mail waits for a subagent of this agent."""
+    files.touch(home.submail(root, owner_of(key)))
+
+
+def tidy(root: str, owner: str) -> None:
+    """Take down the flags that nobody needs any more.
+
+    First the flag, then the look: whoever adds something meanwhile raises it after us.
+    """
+    files.unlink(home.submail(root, owner))
+    if any(mailbox.Mailbox(root, key).waiting() for key in every(root, owner)):
+        files.touch(home.submail(root, owner))
+    files.unlink(home.running(root, owner))
+    if any(lives(root, key) for key in every(root, owner)):
+        files.touch(home.running(root, owner))
+
+
+def speak(root: str, owner: str, sub: str, command: str) -> None:
+    """Remember that a shell command is about to run: a subagent's, or with an empty `sub` the agent's own.
+
+    One and the same command of two is the last one's.
+    """
+    for key in every(root, owner):
+        path = home.agent(root, key) + "/speaks.json"
+        if key == key_of(owner, sub):
+            files.write(path, store.pack({"v": 1, "command": command}), durable=False)
+        elif (store.load(path) or {}).get("command") == command:
+            files.unlink(path)
+
+
+def speaking(root: str, owner: str, pids: list[int]) -> Agent | None:
+    """The subagent whose shell command is run by the last of these processes, the session's own child; None when there is none.
+
+    Claude Code hands a command to a shell as one quoted word, so it is found again in the shell's own command line.
+    """
+    line = _bare(" ".join(procs.command(pids[-1])))
+    for key in every(root, owner):
+        said = (store.load(home.agent(root, key) + "/speaks.json") or {}).get("command")
+        if isinstance(said, str) and lives(root, key) and _bare(said) in line:
+            return load(root, key)
+    return None
+
+
+def _bare(command: str) -> str:
+    """A command without what quoting adds or changes."""
+    return "".join(c for c in command if c.isalnum())
+
+
+def _name(root: str, key: str) -> str:
+    agent = store.load(home.agent(root, key) + "/agent.json")
+    return str(agent["name"]) if agent and "name" in agent else key

@@ -1,0 +1,145 @@
+"""What the hooks do for an in-process subagent: it gets its own mail, at its own boundaries, and never its agent's.
+
+Each function is told the agent's key and the hook's input, and answers as those of `deliver` do.
+"""
+
+from __future__ import annotations
+
+from turnpost.core import deliver, files, home, mailbox, notice, render, rules, store, subagents
+
+TYPE_CHECKING = False
+if TYPE_CHECKING:
+    from turnpost.core.deliver import Answer, Payload
+    from turnpost.core.records import Boundary, State
+
+TOOLS = "mcp__turnpost__"
+"""How Claude Code calls the tools of our server."""
+
+
+def at_start(root: str, key: str, payload: Payload) -> None:
+    """SubagentStart: make it known."""
+    about, sub, state = payload.get("agent_type"), payload.get("agent_id"), store.load_state(root, key)
+    if not about or not subagents.is_id(sub) or state is None or not _is_current(state, payload):
+        return
+    state["transcript"] = str(payload.get("transcript_path") or state["transcript"])
+    subagents.start(
+        root, subagents.key_of(key, sub), about=str(about), state=state,
+        transcript=_transcript(state["transcript"], sub),
+    )  # fmt: skip
+
+
+def at_tool_batch(root: str, key: str, payload: Payload) -> Answer | None:
+    """PostToolBatch: all that waits for the subagent comes with its next request."""
+    own = _own(root, key, payload)
+    if own is None:
+        return None
+    box = mailbox.Mailbox(root, own)
+    with box.lock():
+        state = store.load_state(root, own)
+        if state is None or not _is_current(state, payload):
+            return None
+        state["stops"] = 0  # a tool has run: the harness counts blocks anew
+        store.save_state(root, own, state)
+        box.settle(state)
+        blocks = _claim(root, box, state, "next-request", rules.CONTEXT_UNITS)
+    subagents.tidy(root, key)
+    return deliver.context("PostToolBatch", root, own, blocks)
+
+
+def at_stop(root: str, key: str, payload: Payload) -> Answer | None:
+    """SubagentStop: what waits keeps it going, and it is asked for its whole report again; else it has ended.
+
+    One that never started for us, or has no type (a compaction is one), is left alone.
+    """
+    own = _own(root, key, payload) if payload.get("agent_type") else None
+    if own is None:
+        return None
+    box = mailbox.Mailbox(root, own)
+    with box.lock():
+        state = store.load_state(root, own)
+        if state is None or not _is_current(state, payload):
+            return None
+        state["transcript"] = str(payload.get("agent_transcript_path") or state["transcript"])
+        state["stops"] += 1
+        store.save_state(root, own, state)
+        box.settle(state)
+        blocks: list[str] = []
+        if rules.stop_may_block(state["stops"], deliver.block_cap()):
+            blocks = _claim(root, box, state, "subagent-stop", rules.REWAKE_UNITS)
+        left = [] if blocks else subagents.end(root, own, state)
+        flying = bool(box.in_flight())
+    subagents.tidy(root, key)
+    if blocks:
+        entering = render.batch(blocks, deliver.name_of(root, own))
+        return {"decision": "block", "reason": f"{entering}\n{render.WHOLE_REPORT}"}
+    if flying:
+        from turnpost.core import bell
+
+        bell.announce(root, own)
+    notice.undeliverable(root, own, left, subagents.ENDED)
+    return None
+
+
+def at_tool(root: str, key: str, payload: Payload) -> Answer | None:
+    """PreToolUse: a call by which a subagent sends is stamped as its own, and no other call bears such a stamp.
+
+    Nothing is allowed or denied, and what else the call says stays as it is.
+    """
+    sub, name, given = payload.get("agent_id"), str(payload.get("tool_name", "")), payload.get("tool_input")
+    if not isinstance(given, dict) or not (sub is None or subagents.is_id(sub)):
+        return None
+    if name.startswith(TOOLS):
+        stamped = {field: value for field, value in given.items() if field != "subagent"}
+        if sub:
+            stamped["subagent"] = sub
+        if stamped == given:
+            return None
+        return {"hookSpecificOutput": {"hookEventName": "PreToolUse", "updatedInput": stamped}}
+    command = given.get("command")
+    if isinstance(command, str) and "turnpost" in command:
+        subagents.speak(root, key, sub or "", command)
+    return None
+
+
+def at_agents_stop(root: str, key: str, payload: Payload) -> None:
+    """Stop of the agent itself: where the session runs no subagent any more, those we know were ended without a word, as by Esc."""
+    tasks = payload.get("background_tasks")
+    if not isinstance(tasks, list) or any(isinstance(t, dict) and t.get("type") == "subagent" for t in tasks):
+        return
+    for own in subagents.running(root, key):
+        with mailbox.Mailbox(root, own).lock():
+            state = store.load_state(root, own)
+            left = subagents.end(root, own, state) if state is not None else []
+        notice.undeliverable(root, own, left, subagents.ENDED)
+    subagents.tidy(root, key)
+
+
+def _claim(root: str, box: mailbox.Mailbox, state: State, boundary: Boundary, room: int) -> list[str]:
+    if not box.waiting():
+        return []
+    claim = mailbox.make_claim(state["pid"], state["transcript"])
+    name = deliver.name_of(root, box.key)
+    return box.claim(
+        boundary,
+        room,
+        claim,
+        recipient=name,
+        session_id=state["session_id"],
+        whole_first=boundary == "subagent-stop",
+    )
+
+
+def _own(root: str, key: str, payload: Payload) -> str | None:
+    """The mailbox of the subagent whose hook this is; None for one that was never made known."""
+    sub = payload.get("agent_id")
+    own = subagents.key_of(key, sub) if subagents.is_id(sub) else ""
+    return own if own and files.exists(home.agent(root, own) + "/state.json") else None
+
+
+def _is_current(state: State, payload: Payload) -> bool:
+    return bool(state["session_id"] == payload.get("session_id"))
+
+
+def _transcript(path: str, sub: str) -> str:
+    """Where Claude Code writes a subagent's conversation; SubagentStop says it too, but that is late for a proof."""
+    return f"{path.removesuffix('.jsonl')}/subagents/agent-{sub}.jsonl"
