@@ -20,6 +20,8 @@ from turnpost.core.errors import Refused, UsageError
 from turnpost.core.sender import Speaker
 from turnpost.tools import arguments
 
+STAMP = "subagent"
+"""What the PreToolUse hook adds to a call that comes from a subagent; no argument of any tool is called so."""
 Pulse = Callable[[], None]
 """Called now and then by a call that waits; raises when nobody wants its answer any more."""
 
@@ -62,10 +64,16 @@ def answer(
     """Do one call. Nothing is raised but what `pulse` raises: whatever fails is an answer."""
     try:
         tool = _tool(name)
-        call = Call(root, _agent(root, speaker), pulse)
-        return Answer(documents.plain(tool.run(call, _checked(tool, given))))
+        words = dict(given)
+        call = Call(root, _stamped(root, _agent(root, speaker), words.pop(STAMP, None)), pulse)
+        return Answer(documents.plain(tool.run(call, _checked(tool, words))))
     except Exception as error:  # noqa: BLE001 - the last guard: a bug of ours must not end the server
         return Answer(documents.failure(documents.known(error)), failed=True)
+
+
+def _stamped(root: str, speaker: Speaker, stamp: object) -> Speaker:
+    """The subagent whose call this is, when the PreToolUse hook has said so; it takes the word out of every other call."""
+    return sender.as_subagent(root, speaker, str(stamp)) if stamp is not None else speaker
 
 
 def _list(call: Call, _given: arguments.List) -> Roster:
