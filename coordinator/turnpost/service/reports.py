@@ -7,7 +7,7 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING
 
-from turnpost import config, policy
+from turnpost import config, policy, redaction
 from turnpost.core import (
     clock,
     files,
@@ -60,21 +60,23 @@ def _refusal(root: str, child: Agent, parent: Agent | None) -> str:
 
 
 def _send(root: str, child: Agent, parent: Agent, report: Report) -> None:
+    decided = policy.load(root)
+    found = redaction.redact(report["text"], decided.secrets)
+    body = _body(root, child, report["id"], found.text)
     message = outbox.compose(
-        registry.party(child), [registry.party(parent)], _body(root, child, report), kind="report",
-        urgent=policy.load(root).family_urgent, quiet=not _is_up(root, parent["key"]),
+        registry.party(child), [registry.party(parent)], body, kind="report", redacted=found.taken,
+        urgent=decided.family_urgent, quiet=not _is_up(root, parent["key"]),
     )  # fmt: skip
     message["id"] = message["origin"] = report["id"]
     outbox.send(root, message, [parent], limit=notice.ROOM)
 
 
-def _body(root: str, child: Agent, report: Report) -> str:
+def _body(root: str, child: Agent, report_id: str, said: str) -> str:
     """The words themselves; where they are more than a message holds, the file that has them all."""
-    said, limit = report["text"], config.load(root).body_bytes
-    size = len(said.encode())
+    limit, size = config.load(root).body_bytes, len(said.encode())
     if size <= limit:
         return said
-    path = home.report(root, report["id"])
+    path = home.report(root, report_id)
     files.mkdir(path.rpartition("/")[0])
     files.write(path, said.encode())
     name = text.visible(child["name"])
