@@ -9,6 +9,8 @@ from turnpost.core import deliver, files, home, mailbox, notice, render, rules, 
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
+    from typing import Any
+
     from turnpost.core.deliver import Answer, Payload
     from turnpost.core.records import Boundary, State
 
@@ -85,7 +87,8 @@ def at_tool(root: str, key: str, payload: Payload) -> Answer | None:
 
     Nothing is allowed or denied, and what else the call says stays as it is.
     """
-    sub, name, given = payload.get("agent_id"), str(payload.get("tool_name", "")), payload.get("tool_input")
+    sub, name = payload.get("agent_id"), str(payload.get("tool_name", ""))
+    given: dict[str, Any] | None = payload.get("tool_input")
     if not isinstance(given, dict) or not (sub is None or subagents.is_id(sub)):
         return None
     if name.startswith(TOOLS):
@@ -103,7 +106,7 @@ def at_tool(root: str, key: str, payload: Payload) -> Answer | None:
 
 def at_agents_stop(root: str, key: str, payload: Payload) -> None:
     """Stop of the agent itself: where the session runs no subagent any more, those we know were ended without a word, as by Esc."""
-    tasks = payload.get("background_tasks")
+    tasks: list[dict[str, Any] | None] | None = payload.get("background_tasks")
     if not isinstance(tasks, list) or any(isinstance(t, dict) and t.get("type") == "subagent" for t in tasks):
         return
     for own in subagents.running(root, key):

@@ -200,7 +200,7 @@ class Coordinator:
             return
         with Mailbox(self._root, key).lock(5.0):
             state = store.load_state(self._root, key)
-            if state != before:
+            if state is None or state != before:
                 return  # a hook spoke meanwhile, and knows better
             files.unlink(home.agent(self._root, key) + "/blocked")
             state.pop("due", None)  # a turn that ended without a Stop has no last words
