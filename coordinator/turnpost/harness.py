@@ -25,6 +25,11 @@ MINIMUM = (2, 1, 319)
 """The oldest Claude Code the product was tested with."""
 _BACKGROUNDED = re.compile(r"backgrounded\W+([0-9a-f]{8})", re.IGNORECASE)
 _COPY = re.compile(r"started a copy as ([0-9a-f-]{8,36})", re.IGNORECASE)
+_ASK = (
+    "-p", "--output-format", "json", "--tools", "", "--strict-mcp-config", "--no-session-persistence",
+    "--disable-slash-commands", "--settings", '{"disableAllHooks":true}',
+)  # fmt: skip
+_ASK_SECONDS = 300.0
 
 
 class Session(BaseModel):
@@ -49,6 +54,34 @@ class Started:
     short_id: str
     copy: str | None
     output: str
+
+
+@dataclass(frozen=True)
+class Reply:
+    """What a model answered to one question, and what that cost: dollars (None when unknown), tokens, seconds."""
+
+    text: str
+    cost_usd: float | None
+    input_tokens: int
+    output_tokens: int
+    seconds: float
+
+
+class _Usage(BaseModel):
+    input_tokens: int = 0
+    output_tokens: int = 0
+    cache_creation_input_tokens: int = 0
+    cache_read_input_tokens: int = 0
+
+
+class _Printed(BaseModel):
+    """What `claude -p --output-format json` prints."""
+
+    result: str | None = None
+    is_error: bool = False
+    total_cost_usd: float | None = None
+    duration_ms: float = 0.0
+    usage: _Usage = _Usage()
 
 
 class Claude:
@@ -90,10 +123,43 @@ class Claude:
         """Resume a session in the background, without flags: they would make a copy. `on_start` is told the command's pid."""
         return self._background(["--bg", "--resume", session_id], nudge, cwd, on_start)
 
-    def fork(self, session_id: str, nudge: str, *, cwd: str, settings: Mapping[str, Any]) -> Started:
+    def fork(
+        self,
+        session_id: str,
+        nudge: str,
+        *,
+        cwd: str,
+        settings: Mapping[str, Any],
+        options: Sequence[str] = (),
+    ) -> Started:
         """Resume with settings of ours, which makes a copy of the session that carries our hooks."""
-        return self._background(
-            ["--bg", "--resume", session_id, "--settings", json.dumps(settings)], nudge, cwd
+        words = ["--bg", "--resume", session_id, "--settings", json.dumps(settings), *options]
+        return self._background(words, nudge, cwd)
+
+    def ask(self, prompt: str, *, system: str, cwd: str) -> Reply:
+        """Ask the model once, by `claude -p`: no tools, no servers, no hooks, no commands, and no session is kept.
+
+        In the prompt `@file` still reads a file in; it must not hold what others wrote as it is.
+        """
+        shown = self._run(
+            [*_ASK, "--system-prompt", system], timeout=_ASK_SECONDS, input=prompt, cwd=cwd, check=False
+        )
+        try:
+            printed = _Printed.model_validate_json(shown.stdout)
+        except ValidationError as error:
+            raise HarnessError(
+                f"claude -p gave no answer, it ended with code {shown.returncode}: {_line(shown.stderr or shown.stdout)}",
+                code=shown.returncode, stderr=shown.stderr[-2000:],
+            ) from error  # fmt: skip
+        if printed.is_error or shown.returncode != 0 or not (printed.result or "").strip():
+            raise HarnessError(
+                f"claude -p gave no answer, it ended with code {shown.returncode}: {_line(printed.result or shown.stderr)}",
+                code=shown.returncode, stderr=shown.stderr[-2000:],
+            )  # fmt: skip
+        used = printed.usage
+        read = used.input_tokens + used.cache_creation_input_tokens + used.cache_read_input_tokens
+        return Reply(
+            printed.result or "", printed.total_cost_usd, read, used.output_tokens, printed.duration_ms / 1000
         )
 
     def stop(self, session_id: str) -> None:

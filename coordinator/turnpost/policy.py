@@ -16,6 +16,12 @@
     [delivery]
     family_urgent = true        # between a parent and its own child a message is urgent of itself
 
+    [secrets]
+    redact = true               # take secrets out of what is sent
+    variables = ["*_TOKEN"]     # environment variables of the sender whose values are secrets
+    [secrets.patterns]
+    ticket = "CUST-[0-9]{6}"    # what is a secret besides, by the kind it is called
+
 The person's own messages are never routed, and no rule lets an agent write to itself, to one that has ended, or to one
 whose mission is over.
 """
@@ -27,6 +33,7 @@ from typing import NamedTuple
 from turnpost import toml_file
 from turnpost.core.loops import Budget
 from turnpost.core.routing import Rule
+from turnpost.redaction import Secrets
 
 FILE = "policy.toml"
 RULE = "policy"
@@ -38,6 +45,7 @@ class Policy(NamedTuple):
     rules: tuple[Rule, ...] = ()
     loops: Budget = Budget()
     family_urgent: bool = True
+    secrets: Secrets = Secrets()
 
 
 def load(root: str) -> Policy:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 from typing import Annotated, Literal
 
 from pydantic import BaseModel, ConfigDict, Field, field_validator
@@ -10,6 +11,7 @@ from turnpost.core import text
 from turnpost.core.loops import Budget
 from turnpost.core.routing import Power, Rule
 from turnpost.policy import Policy
+from turnpost.redaction import Secrets
 
 _Line = Annotated[str, Field(max_length=200)]
 
@@ -64,12 +66,44 @@ class DeliveryTable(_Table):
     family_urgent: bool = True
 
 
+class SecretsTable(_Table):
+    """`[secrets]`."""
+
+    redact: bool = True
+    variables: Annotated[
+        tuple[Annotated[str, Field(pattern=r"^[A-Za-z0-9_*]{1,100}$")], ...], Field(max_length=100)
+    ] = ()
+    patterns: Annotated[
+        dict[Annotated[str, Field(pattern=r"^[\w][\w .-]{0,39}$")], _Line], Field(max_length=100)
+    ] = {}
+
+    @field_validator("variables")
+    @classmethod
+    def _named(cls, names: tuple[str, ...]) -> tuple[str, ...]:
+        if any(not name.strip("*") for name in names):
+            raise ValueError("'*' alone would take out every value of the environment")
+        return names
+
+    @field_validator("patterns")
+    @classmethod
+    def _expressions(cls, patterns: dict[str, str]) -> dict[str, str]:
+        for kind, pattern in patterns.items():
+            try:
+                empty = re.compile(pattern).search("")
+            except re.error as error:
+                raise ValueError(f"'{kind}' is no regular expression: {error}") from error
+            if empty:
+                raise ValueError(f"'{kind}' fits an empty text, and so everywhere")
+        return patterns
+
+
 class PolicyFile(_Table):
     """The whole file."""
 
     rule: Annotated[tuple[RuleTable, ...], Field(max_length=500)] = ()
     loops: LoopsTable = LoopsTable()
     delivery: DeliveryTable = DeliveryTable()
+    secrets: SecretsTable = SecretsTable()
 
     def policy(self) -> Policy:
         """The file as what the rules work with."""
@@ -77,7 +111,8 @@ class PolicyFile(_Table):
             Rule(one.verdict, one.from_, one.to, one.relation, one.may, one.why) for one in self.rule
         )
         loops = Budget(self.loops.hops, self.loops.messages, self.loops.seconds)
-        return Policy(rules, loops, self.delivery.family_urgent)
+        secrets = Secrets(self.secrets.redact, self.secrets.variables, tuple(self.secrets.patterns.items()))
+        return Policy(rules, loops, self.delivery.family_urgent, secrets)
 
 
 def _pattern(pattern: str) -> str:

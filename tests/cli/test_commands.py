@@ -206,9 +206,11 @@ def test_the_inbox_marks_as_read_what_it_has_shown(home: FakeHome, run: Run) -> 
     text = run("inbox").out
     assert "look\\x1b[2J" in text
     assert "2: no" in text
-    assert run("inbox").out == "nothing waits for you\n"
+    assert f"turnpost reply {sent.id} NUMBER|TEXT" in text
     assert receipts.show(home.root, sent.id).receipts["person"].state == "read"
+    assert run("inbox").out == text, "a question stays until it is answered"
     assert run("reply", sent.id, "yes").code == 0
+    assert run("inbox").out == "nothing waits for you\n"
 
 
 def test_the_life_of_a_hold_in_commands(home: FakeHome, run: Run) -> None:

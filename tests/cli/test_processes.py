@@ -190,6 +190,7 @@ def test_the_persons_message_starts_a_coordinator_that_outlives_the_command(home
 
 def test_a_send_is_durable_when_the_command_ends(home: FakeHome) -> None:
     alpha = home.agent("alpha", "working")
+    home.policy('[[rule]]\nfrom = "beta"\nverdict = "allow"\n')
     [done] = inside(home, "beta", turnpost("send", "alpha", "hello", "--json"))
     assert done[0] == 0
     shown = sending.original(home.root, json.loads(done[1])["id"])

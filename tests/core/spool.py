@@ -82,6 +82,7 @@ def tree(root: str) -> dict[str, bytes]:
 def log(root: str) -> str:
     """What failing hooks wrote."""
     try:
-        return files.read(home.log(root)).decode()
+        lines = files.read(home.log(root)).decode().splitlines(keepends=True)
     except FileNotFoundError:
         return ""
+    return "".join(line for line in lines if '"hook-failed"' in line)

@@ -175,3 +175,38 @@ def test_what_is_on_its_way_cannot_be_taken_back(root: str, pair: tuple[Agent, A
     box.claim("prompt", 9_000, mailbox.make_claim(0, ""), recipient="alpha", session_id="11111111")
     assert not box.end(sent, "cancelled")
     assert clock.now() - (spool.receipt(root, one, sent)["claimed_at"] or 0) < 60
+
+
+def test_a_send_that_fails_at_any_step_leaves_nothing_to_be_delivered_later(
+    root: str, pair: tuple[Agent, Agent], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    steps = 0
+    for step in range(1, 100):
+        left = step
+        with monkeypatch.context() as patch:
+
+            def fail(kind: str, patch: pytest.MonkeyPatch = patch) -> None:
+                real = getattr(files, kind)
+
+                def once(*args: object, **named: object) -> object:
+                    nonlocal left
+                    left -= 1
+                    if left == 0:
+                        raise OSError(28, "No space left on device")
+                    return real(*args, **named)
+
+                patch.setattr(files, kind, once)
+
+            for kind in ("write", "move", "mkdir", "touch", "sync_folder"):
+                fail(kind)
+            try:
+                spool.send(root, "x", *pair)
+            except OSError:
+                steps += 1
+            else:
+                break
+        assert files.names(home.outbox(root)) == [], f"step {step}"
+        assert [mailbox.Mailbox(root, one["key"]).waiting() for one in pair] == [[], []], f"step {step}"
+        assert outbox.recover(root, older_than=-1.0) == []
+    assert steps >= 6
+    assert [len(mailbox.Mailbox(root, one["key"]).waiting()) for one in pair] == [1, 1]

@@ -94,6 +94,21 @@ def test_when_a_waiter_takes(
 
 
 @pytest.mark.parametrize(
+    ("since", "armed", "takes"),
+    [
+        (NOW - 60, 1, False),  # the turn begins, and its hook has yet to say so
+        (NOW - 60, rules.START_GRACE + 1, True),  # it never did
+        (NOW - 1, 5, True),  # the turn is over
+    ],
+)
+def test_when_a_waiter_armed_by_a_prompt_takes(since: float, armed: float, takes: bool) -> None:
+    found = rules.waiter_takes(
+        state("idle", since=since), armed_by_stop=False, armed_by_prompt=True, armed_at=NOW - armed, held=False, now=NOW
+    )  # fmt: skip
+    assert found is takes
+
+
+@pytest.mark.parametrize(
     ("claim", "shown", "alive", "current", "recorded", "verdict"),
     [
         (receipt(), seen(5, NOW), True, True, state(), "read"),

@@ -153,7 +153,7 @@ def test_an_age_for_people(seconds: float, shown: str) -> None:
 def test_a_rendered_message_is_the_one_in_the_design() -> None:
     message = spool.message("the body, <b>letter</b> for letter", alpha())
     message.update({"sent": 1_800_000_000.0, "kind": "question"})
-    assert render.block(message, "alpha", 1_800_000_004.0) == (
+    assert render.element(message, "alpha", 1_800_000_004.0) == (
         f'<message about="{message["id"]}" from="person" to="alpha" kind="question" thread="alpha+person" '
         f'sent="2027-01-15T08:00:00.000Z" age="4 s" reply="turnpost reply {message["id"]}">\n'
         "the body, <b>letter</b> for letter\n</message>"
@@ -163,7 +163,7 @@ def test_a_rendered_message_is_the_one_in_the_design() -> None:
 @given(st.one_of(TRICKY, ANY))
 def test_no_body_forges_a_mark_or_an_end(body: str) -> None:
     message = spool.message(text.clean(body)[0], alpha())
-    block = render.block(message, "alpha", message["sent"])
+    block = render.element(message, "alpha", message["sent"])
     assert len(ELEMENT.findall(block)) == 2
     assert block.count(render.mark(message["id"])) == 1
 
@@ -172,7 +172,7 @@ def test_no_body_forges_a_mark_or_an_end(body: str) -> None:
 def test_no_attribute_breaks_out_of_its_quotes(word: str) -> None:
     message = spool.message("x", alpha())
     message.update({"refs": [word], "options": [word], "thread": word, "kind": word})
-    head = render.block(message, "alpha", message["sent"]).split("\n")[0]
+    head = render.element(message, "alpha", message["sent"]).split("\n")[0]
     assert re.fullmatch(r'<message( [a-z-]+="[^"<>\n\t]*")+>', head)
 
 

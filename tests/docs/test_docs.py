@@ -338,13 +338,29 @@ def test_every_finding_of_the_doctor_is_documented() -> None:
 
 
 DOCUMENTS = {
+    "installed file": results.InstalledFile, "roster": results.Roster, "peer": results.Peer, "taken back": results.TakenBack,
     "sent": results.Sent, "recipient": results.Recipient, "message": results.MessageView, "receipt": results.ReceiptView,
     "cancelled": results.Cancelled, "subagent": results.SubagentView, "agent": results.AgentView, "waited": results.Waited, "launched": results.Launched,
     "mission": results.MissionView, "seat": results.Seat, "missions": results.Missions, "verdict": results.PolicyVerdict,
     "renamed": results.Renamed, "held": results.Held, "woken": results.Woken, "inbox": results.Inbox,
+    "thread line": results.ThreadLine, "thread": results.Thread, "found": results.Found,
     "installed": results.Installed, "coordinator": results.CoordinatorView, "completion": results.Completion, "demo": demo.Shown,
     "delivery": demo.Delivery, "diagnosis": doctor.Diagnosis, "check": doctor.Check, "failure": demo.Failure,
 }  # fmt: skip
+
+
+def test_a_tool_is_documented_with_what_it_takes_gives_and_changes() -> None:
+    from turnpost.tools import arguments, calls
+
+    told = {row[0].strip("`"): row[1:] for row in rows(section("Tools"))}
+    assert list(told) == [tool.name for tool in calls.TOOLS]
+    given = {kind: name for name, kind in DOCUMENTS.items()}
+    for tool in calls.TOOLS:
+        takes, gives, hints = told[tool.name]
+        fields = set(arguments.schema(tool.takes)["properties"])
+        assert words(takes) - {"parent", "person"} == fields, tool.name
+        assert given[tool.gives] in gives
+        assert hints == ("reads only" if tool.reads else "takes away" if tool.undoes else "changes")
 
 
 @pytest.mark.parametrize("name", DOCUMENTS)
@@ -375,6 +391,7 @@ def test_imports_point_the_way_the_architecture_says() -> None:
     above = {
         "core": (
             "cli",
+            "tools",
             "demo",
             "doctor",
             "actions",
@@ -385,9 +402,10 @@ def test_imports_point_the_way_the_architecture_says() -> None:
             "config",
             "policy",
         ),
-        "service": ("cli", "demo", "doctor", "actions", "lab"),
-        "install": ("cli", "demo", "doctor", "actions", "service", "lab", "harness"),
-        "actions": ("cli", "demo", "doctor", "lab"),
+        "service": ("cli", "tools", "tools", "demo", "doctor", "actions", "lab"),
+        "tools": ("cli", "demo", "doctor", "lab"),
+        "install": ("cli", "tools", "tools", "demo", "doctor", "actions", "service", "lab", "harness"),
+        "actions": ("cli", "tools", "tools", "demo", "doctor", "lab"),
         "lab": ("cli", "demo", "doctor", "actions", "service", "install"),
     }
     for folder, forbidden in above.items():

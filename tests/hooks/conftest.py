@@ -23,6 +23,6 @@ def root(tmp_path: Path) -> str:
 def session(root: str, tmp_path: Path) -> Iterator[FakeSession]:
     """A session that has started and is idle, with its waiter."""
     with FakeSession(root, tmp_path / "claude") as made:
-        assert made.start().silent
+        assert made.start().briefs
         assert made.settled()
         yield made

@@ -53,6 +53,14 @@ class Ran:
         return (self.code, self.out, self.err) == (0, b"", b"")
 
     @property
+    def briefs(self) -> bool:
+        """Whether it tells an agent who it is, and does nothing else."""
+        added = {"hookEventName": "SessionStart", "additionalContext": self.context}
+        return self.context.startswith("turnpost: you are ") and self.document == {
+            "hookSpecificOutput": added
+        }
+
+    @property
     def document(self) -> dict[str, Any]:
         """The one JSON document a hook printed; empty for one that was silent."""
         assert self.code == 0, self

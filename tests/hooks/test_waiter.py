@@ -11,7 +11,7 @@ import pytest
 
 from tests.core import spool
 from tests.hooks.driver import FakeSession
-from turnpost.core import bell, clock, files, mailbox, procs, rules, store, waiter
+from turnpost.core import bell, clock, files, mailbox, procs, render, rules, store, waiter
 
 pytestmark = pytest.mark.process
 
@@ -73,6 +73,24 @@ def test_a_turn_that_a_waiter_began_can_end_without_a_stop_and_the_agent_is_woke
         store.save_state(session.root, session.key, store.change_state(state, "idle"))
     session.wake()
     assert session.read == [first, second]
+
+
+def test_what_looks_like_an_element_is_left_to_the_prompt_hook_of_the_wake(session: FakeSession) -> None:
+    sent = [send(session, "plain"), send(session, "a <summary> of it")]
+    assert session.wake() == render.NUDGE
+    assert session.read == sent
+    assert {spool.receipt(session.root, session.agent, one)["boundary"] for one in sent} == {"prompt"}
+
+
+def test_a_prompt_hook_that_brings_nothing_does_not_end_in_a_loop_of_wakes(session: FakeSession) -> None:
+    sent = send(session, "a <summary> of it")
+    for _ in range(rules.NUDGES):
+        (waiter,) = session.waiters or [session.arm("Stop")]
+        assert waiter.communicate(timeout=10) == (b"", render.NUDGE.encode())
+        session.waiters.clear()
+    session.arm("Stop")
+    assert render.mark(sent) in session.wake()
+    assert session.read == [sent]
 
 
 def test_ten_turns_leave_one_waiter(session: FakeSession) -> None:
@@ -231,6 +249,30 @@ def test_an_unanswered_message_is_recalled_in_an_idle_session(session: FakeSessi
     session.arm("SessionStart")
     assert "has not been answered" in session.wake()
     assert len(session.read) == 1
+
+
+def test_a_message_unanswered_in_a_turn_that_ended_without_a_word_is_somebodys_business(
+    session: FakeSession,
+) -> None:
+    """Esc fires no hook: the agent only seems to work, and Claude Code must be asked."""
+    session.answers = False
+    send(session, "hello")
+    session.wake()
+    box = mailbox.Mailbox(session.root, session.key)
+    with box.lock():
+        state = store.load_state(session.root, session.key)
+        assert state is not None
+        box.settle(state)
+        assert state["doing"] == "working"
+        assert not box.pressing(state)
+        state["since"] -= 2 * rules.REMIND
+        (name,) = box.in_flight()
+        entry = store.load(f"{box.claimed}/{name}")
+        assert entry is not None
+        entry["claimed_at"] -= 2 * rules.REMIND
+        files.write(f"{box.claimed}/{name}", store.pack(entry))
+        assert box.pressing(state)
+        assert box.unanswered(state) == []
 
 
 def _cpu(process: subprocess.Popen[bytes]) -> float:

@@ -222,6 +222,12 @@ class Post:
         """The coordinator's process, waited for."""
         return int(until(lambda: self.run("coordinator", "status")["pid"], "a coordinator runs"))
 
+    def pause_coordinator(self) -> Callable[[], None]:
+        """Let the coordinator stand still, so that nobody is resumed; what to call to let it go on."""
+        pid = self.coordinator_pid()
+        os.kill(pid, signal.SIGSTOP)
+        return lambda: os.kill(pid, signal.SIGCONT)
+
     # Looks
 
     def agent(self, name: str) -> AgentView:
@@ -254,9 +260,13 @@ class Post:
             return []
         return [line for line in lines if line["action"] == action]
 
+    def leftovers(self, words: str) -> list[processes.Process]:
+        """The living processes of this world with these words in their command line."""
+        return [one for one in processes.in_home(self.world.home) if words in one.command]
+
     def waiters(self) -> list[processes.Process]:
-        """The living waiter processes of this world."""
-        return [one for one in processes.in_home(self.world.home) if "/waiter.py" in one.command]
+        """The living waiters of this world."""
+        return self.leftovers("/waiter.py")
 
     def requests(self, name: str) -> tuple[ModelRequest, ...]:
         """An agent's model requests, whatever session they came from."""
@@ -265,12 +275,8 @@ class Post:
     def present_requests(self, name: str) -> list[ModelRequest]:
         """The requests of an agent's present session."""
         session_id = self.agent(name).session_id
-        found = self.requests(name)
-        return [one for one in found if one.session_id == session_id and not one.subagent_id]
-
-    def turns_with(self, name: str, message_id: str) -> int:
-        """The index among the agent's requests of the first that carries a message."""
-        return next(n for n, one in enumerate(self.requests(name)) if one.has(mark(message_id)))
+        assert session_id
+        return [one for one in self.model.requests(session_id) if not one.subagent_id]
 
     # Waiting
 

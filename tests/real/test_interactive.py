@@ -2,7 +2,9 @@
 
 from __future__ import annotations
 
+import contextlib
 import os
+import re
 import signal
 import threading
 import time
@@ -10,16 +12,17 @@ import time
 import pytest
 
 from tests.lab.terminal import Terminal
-from tests.real.kit import PATIENCE, Post, bash, until
+from tests.real.kit import PATIENCE, SETTINGS, Post, bash, until
 from turnpost.actions import agents
-from turnpost.core import store
 from turnpost.core.render import mark
+from turnpost.lab.errors import LabTimeout
 from turnpost.lab.model import Fail, ModelRequest, Say, Step, Tool
 
 pytestmark = [pytest.mark.real, pytest.mark.slow]
 
 TAG = "[[lab:alpha]]"
 """In a prompt or a body it tells the model's script which agent asks, also in a conversation that began anew."""
+_EMPTY = re.compile(r"^❯$", re.MULTILINE)
 DIALOG = "Do you want to proceed?"
 ASKS = Tool("Bash", {"command": "touch made.txt && echo ran", "description": "make a file"})
 
@@ -38,11 +41,7 @@ def test_a_session_is_known_by_its_folder_wakes_when_idle_and_a_prompt_takes_wha
         assert first.boundary == "rewake"
         post.wait_read(name, first.id)
         post.wait_idle(name)
-        post.model.script("alpha", [Say("second-answer")])
-        terminal.submit("second")
-        terminal.wait_screen("second-answer")
-        post.wait_idle(name)
-
+        ask(post, terminal, name, "second")
         post.run("rename", name, "alpha")
         deafen(post, "alpha")
         third = post.send("alpha", "third")
@@ -52,30 +51,39 @@ def test_a_session_is_known_by_its_folder_wakes_when_idle_and_a_prompt_takes_wha
         assert post.requests("alpha")[-1].count(mark(first.id)) == 1
         assert [len(post.requests("alpha")), post.receipt("alpha", third.id).boundary] == [3, "prompt"]
 
+        # A prompt typed during a turn waits for the running tool, and so must nothing that a claim's lease covers.
+        gate = post.gate()
+        post.model.script("alpha", [gate])
+        terminal.submit("fifth")
+        gate.wait_reached()
+        during = post.send("alpha", "sent during a turn")
+        assert during.boundary == "stop-block"
+        terminal.submit("typed during a turn")
+        time.sleep(1.0)  # its hook runs at once
+        assert post.receipt("alpha", during.id).state == "queued"
+        gate.open()
+        (receipt,) = post.assert_read_once("alpha", third.id, during.id)[1:]
+        assert (receipt.boundary, receipt.attempts) == ("stop-block", 1)
+
 
 def test_clear_and_compact_keep_the_name_and_mail_goes_to_the_conversation_that_lives(post: Post) -> None:
     with Terminal(post.world, post.shop, "--name", "alpha") as terminal:
-        terminal.ready(PATIENCE).submit(f"{TAG} begin")
-        post.wait_idle("alpha")
+        opened(post, terminal, "alpha")
+        ask(post, terminal, "alpha", f"{TAG} begin")
         before = post.agent("alpha").session_id
         deafen(post, "alpha")
         queued = post.send("alpha", f"{TAG} sent before the clear")
-        # This one is lost with the conversation that is cleared: it came with a prompt, which was taken back.
+        # It came with a prompt that was taken back, and is lost with the conversation that is cleared.
         post.model.script("alpha", [post.gate()])
         terminal.submit("take this back")
         post.model.wait_for(lambda request: request.has(mark(queued.id)), PATIENCE)
-        terminal.escape()
-        terminal.wait_screen("take this back")
-        deaf = post.send("alpha", "sent while it looks busy")
-        assert post.receipt("alpha", queued.id).state in ("claimed", "delivered")
-        erase(terminal, "take this back")
+        interrupt_and_erase(terminal, "take this back")
+        assert post.receipt("alpha", queued.id).read_at is None
 
         terminal.submit("/clear")
         until(lambda: post.agent("alpha").session_id != before, "the session is relinked")
-        receipts = post.wait_read("alpha", queued.id, deaf.id)
-        assert {one.session_id for one in receipts} == {post.agent("alpha").session_id}
-        post.assert_read_once("alpha", queued.id, deaf.id)
-        assert not any(one.has(mark(deaf.id)) for one in post.requests("alpha") if one.session_id == before)
+        (receipt,) = post.assert_read_once("alpha", queued.id)
+        assert (receipt.session_id, receipt.attempts) == (post.agent("alpha").session_id, 2)
 
         deafen(post, "alpha")
         over = post.send("alpha", "sent before the compaction")
@@ -91,8 +99,8 @@ def test_clear_and_compact_keep_the_name_and_mail_goes_to_the_conversation_that_
 
 def test_exit_resume_and_fork_keep_the_name(post: Post) -> None:
     with Terminal(post.world, post.shop, "--name", "alpha") as terminal:
-        terminal.ready(PATIENCE).submit(f"{TAG} begin")
-        post.wait_idle("alpha")
+        opened(post, terminal, "alpha")
+        ask(post, terminal, "alpha", f"{TAG} begin")
         first = post.agent("alpha").session_id
         assert first is not None
         terminal.submit("/exit")
@@ -143,19 +151,19 @@ def test_exit_resume_and_fork_keep_the_name(post: Post) -> None:
 
 
 def test_a_conversation_left_for_another_in_the_same_terminal_is_resumed_for_its_mail(post: Post) -> None:
-    with Terminal(post.world, post.shop, "--name", "alpha") as terminal:
-        terminal.ready(PATIENCE).submit(f"{TAG} begin")
-        post.wait_idle("alpha")
+    folder = post.world.project("plain", settings=SETTINGS)  # in a repository /resume lists none of them
+    post.run("install", "--project", str(folder))
+    with Terminal(post.world, folder, "--name", "alpha") as terminal:
+        opened(post, terminal, "alpha")
+        ask(post, terminal, "alpha", f"{TAG} begin")
+        other = post.agent("alpha").session_id
         terminal.submit("/exit")
         post.wait_state("alpha", "stopped")
-    with Terminal(post.world, post.shop, "--name", "beta") as terminal:
-        terminal.ready(PATIENCE).submit("[[lab:beta]] begin")
-        post.wait_idle("beta")
+    with Terminal(post.world, folder, "--name", "beta") as terminal:
+        opened(post, terminal, "beta")
+        ask(post, terminal, "beta", "[[lab:beta]] begin")
         left = post.agent("beta").session_id
-        terminal.submit("/resume")
-        terminal.wait_screen("Resume session")
-        terminal.wait_screen("ago")
-        terminal.enter()
+        terminal.submit(f"/resume {other}")
         until(lambda: post.agent("alpha").pid == terminal.pid, "alpha goes on in the terminal")
         post.wait_state("beta", "stopped")
         post.wait_idle("alpha")
@@ -171,17 +179,19 @@ def test_a_message_behind_a_permission_prompt_leaves_it_alone(post: Post) -> Non
     folder = post.project("ask", settings={})
     with Terminal(post.world, folder, "--name", "alpha") as terminal:
         post.model.script("alpha", [ASKS, Say("the-answer")])
-        terminal.ready(PATIENCE).submit(f"{TAG} begin")
+        opened(post, terminal, "alpha")
+        terminal.submit(f"{TAG} begin")
         terminal.wait_screen(DIALOG)
         post.wait_state("alpha", "blocked")
-        shown = settled(terminal)
+        terminal.wait_screen("Esc to cancel")
+        shown = question(terminal)
         plain, urgent = post.send("alpha", "plain"), post.send("alpha", "urgent", "--urgent")
         assert [plain.boundary, urgent.boundary] == ["next-request"] * 2
         (row,) = post.run("agents")
         assert (row["name"], row["state"], row["waiting"]) == ("alpha", "blocked", 2)
         # Long enough for the coordinator to ask Claude Code about it.
         until(lambda: post.log("coordinator-start"), "a coordinator runs")
-        still(terminal, shown, 3.5)
+        stays(terminal, shown, 3.0)
         assert post.state("alpha") == "blocked"
         assert not (folder / "made.txt").exists()
 
@@ -200,10 +210,11 @@ def test_a_message_behind_a_permission_prompt_leaves_it_alone(post: Post) -> Non
             post.wait_state("alpha", "blocked")
             behind = post.send("alpha", f"behind {answer}")
             if answer == "no":
-                no = terminal.wait_screen("No")
-                for _ in range(no.count("\n", no.index("1. Yes"), no.index(". No"))):
+                # The last of the answers; how many there are differs.
+                lines = question(terminal)
+                for _ in range(lines.count("\n", lines.index("1. Yes"), lines.index(". No"))):
                     terminal.key("down")
-                terminal.wait_screen("❯ 3. No")
+                terminal.wait_screen(re.compile(r"❯ \d\. No"))
             terminal.answer(DIALOG, "escape" if answer == "escape" else "enter")
             (receipt,) = post.assert_read_once("alpha", behind.id)
             assert receipt.boundary == "rewake"
@@ -215,11 +226,12 @@ def test_escape_in_the_middle_of_a_turn_leaves_the_agent_reachable(post: Post) -
     with Terminal(post.world, post.shop, "--name", "alpha") as terminal:
         begun = post.world.root / "begun"
         post.model.script("alpha", [bash(f"touch {begun}; sleep 15")])
-        terminal.ready(PATIENCE).submit(f"{TAG} begin")
+        opened(post, terminal, "alpha")
+        terminal.submit(f"{TAG} begin")
         until(begun.exists, "the command runs")
         in_tool = post.send("alpha", "sent during a tool")
         assert in_tool.boundary == "stop-block"
-        terminal.escape()
+        interrupt(terminal)
         (receipt,) = post.assert_read_once("alpha", in_tool.id)
         assert (receipt.boundary, receipt.attempts) == ("rewake", 1)
 
@@ -229,13 +241,9 @@ def test_escape_in_the_middle_of_a_turn_leaves_the_agent_reachable(post: Post) -
         post.model.script("alpha", [post.gate()])
         terminal.submit("first try")
         post.model.wait_for(lambda request: request.has(mark(rewound.id)), PATIENCE)
-        terminal.escape()
-        terminal.wait_gone("esc to interrupt")
+        interrupt_and_erase(terminal, "first try")
         assert post.receipt("alpha", rewound.id).read_at is None
-        erase(terminal, "first try")
-        post.model.script("alpha", [Say("second-answer")])
-        terminal.submit("second try")
-        terminal.wait_screen("second-answer")
+        ask(post, terminal, "alpha", "second try", rests=False)
         (receipt,) = post.assert_read_once("alpha", rewound.id)
         assert receipt.attempts == 2
         assert not post.requests("alpha")[-1].has("first try")
@@ -244,7 +252,7 @@ def test_escape_in_the_middle_of_a_turn_leaves_the_agent_reachable(post: Post) -
         post.model.script("alpha", [post.gate(), Say("third-answer")])
         woken = post.send("alpha", "woke it")
         post.model.wait_for(lambda request: request.has(mark(woken.id)), PATIENCE)
-        terminal.escape()
+        interrupt(terminal)
         behind = post.send("alpha", "sent after the escape")
         receipts = post.assert_read_once("alpha", woken.id, behind.id)
         assert [one.attempts for one in receipts] == [1, 1]
@@ -260,7 +268,8 @@ def test_a_failed_request_leaves_the_agent_reachable(post: Post) -> None:
             return Say("ok") if request.has("<message about=") else Fail(400)
 
         post.model.script("alpha", [fails_without_mail] * 30)
-        terminal.ready(PATIENCE).submit(f"{TAG} begin")
+        opened(post, terminal, "alpha")
+        terminal.submit(f"{TAG} begin")
         post.model.wait_for(lambda request: request.name == "alpha", PATIENCE)
         during = post.send("alpha", "sent before the failure")
         assert during.boundary == "stop-block"
@@ -270,33 +279,68 @@ def test_a_failed_request_leaves_the_agent_reachable(post: Post) -> None:
         assert (receipt.boundary, receipt.attempts) == ("rewake", 1)
 
 
-def settled(terminal: Terminal) -> str:
-    """The screen once it no longer changes."""
-    shown = terminal.screen()
-    while True:
-        time.sleep(0.4)
-        if shown == (shown := terminal.screen()):
-            return shown
+def opened(post: Post, terminal: Terminal, name: str) -> None:
+    """Wait until a new session takes input and its agent is known and listens."""
+    terminal.ready(PATIENCE)
+    until(lambda: name in [one.name for one in agents.agents(post.root).agents], f"{name} registers")
+    post.wait_idle(name)
 
 
-def still(terminal: Terminal, shown: str, seconds: float) -> None:
-    """The screen stays as it is."""
+def ask(post: Post, terminal: Terminal, name: str, prompt: str, *, rests: bool = True) -> None:
+    """Type a prompt and wait for its answer, and until the agent rests."""
+    answer = f"answer-to-{len(post.model.requests())}"
+    post.model.script(name if name == "beta" else "alpha", [Say(answer)])
+    terminal.submit(prompt)
+    terminal.wait_screen(answer, PATIENCE)
+    if rests:
+        post.wait_idle(name)
+
+
+def question(terminal: Terminal) -> str:
+    """The open permission prompt. What stands above it blinks."""
+    return terminal.screen().partition("Bash command")[2]
+
+
+def stays(terminal: Terminal, shown: str, seconds: float) -> None:
+    """The permission prompt is left as it is."""
     end = time.monotonic() + seconds
     while time.monotonic() < end:
-        assert terminal.screen() == shown
+        assert question(terminal) == shown
         time.sleep(0.05)
 
 
 def deafen(post: Post, name: str) -> None:
-    """Kill an agent's waiter, as a machine out of memory would: nothing wakes it until its next turn is over."""
-    waiter = store.load_waiter(post.root, post.key(name))
-    assert waiter is not None
-    os.kill(waiter["pid"], signal.SIGKILL)
-    until(lambda: not post.listening(name), f"{name} is deaf")
+    """Kill the waiters, as a machine out of memory would: nothing wakes the agent until its next turn."""
+
+    def none_left() -> bool:
+        for one in post.waiters():
+            with contextlib.suppress(ProcessLookupError):
+                os.kill(one.pid, signal.SIGKILL)
+        # One that was armed a moment ago may not show yet.
+        time.sleep(0.5)
+        return not post.waiters() and not post.listening(name)
+
+    until(none_left, f"{name} is deaf")
 
 
-def erase(terminal: Terminal, typed: str) -> None:
-    """Take a prompt that an Esc brought back out of the input line."""
+def interrupt(terminal: Terminal) -> None:
+    """Press Escape while the agent works, again if the session was not ready to see it."""
+    terminal.wait_screen("esc to interrupt", PATIENCE)
+    until(lambda: _escaped(terminal), "the turn is interrupted")
+
+
+def _escaped(terminal: Terminal) -> bool:
+    if "esc to interrupt" in terminal.screen():
+        terminal.escape()
+        with contextlib.suppress(LabTimeout):
+            terminal.wait_gone("esc to interrupt", 2.0)
+    return "esc to interrupt" not in terminal.screen()
+
+
+def interrupt_and_erase(terminal: Terminal, typed: str) -> None:
+    """Press Escape before the first word of the answer, and take the prompt that comes back out of the input line."""
+    interrupt(terminal)
+    terminal.wait_screen(re.compile(rf"❯\s{re.escape(typed)}"))  # a space that does not break
     for _ in typed:
         terminal.key("backspace")
-    terminal.ready()
+    terminal.wait_screen(_EMPTY)

@@ -12,11 +12,14 @@ pytestmark = [pytest.mark.real, pytest.mark.slow]
 
 
 def test_ordinary_messages_come_at_the_turns_end_and_an_urgent_one_with_the_next_request(post: Post) -> None:
-    post.launch_working("alpha", Say("done"))
+    sent = post.world.root / "sent"
+    post.launch_working("alpha", Say("done"), command=f"until [ -e {sent} ]; do sleep 0.1; done")
     first, second = post.send("alpha", "first"), post.send("alpha", "second")
     urgent = post.send("alpha", "at once", "--urgent")
     assert [first.boundary, second.boundary, urgent.boundary] == ["stop-block", "stop-block", "next-request"]
     assert [one.recipients[0]["waiting"] for one in (first, second, urgent)] == [1, 2, 3]
+    assert len(post.requests("alpha")) == 1  # the command was not interrupted
+    sent.touch()
 
     receipts = post.assert_read_once("alpha", urgent.id, first.id, second.id)
     assert [one.boundary for one in receipts] == ["next-request", "stop-block", "stop-block"]

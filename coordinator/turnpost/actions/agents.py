@@ -5,8 +5,9 @@ from __future__ import annotations
 from typing import TYPE_CHECKING
 
 from turnpost.actions import people, permits
+from turnpost.actions.audited import refusals
 from turnpost.actions.results import Agents, AgentView, Renamed, SubagentView
-from turnpost.core import clock, files, missions, registry, subagents
+from turnpost.core import audit, clock, files, missions, registry, subagents
 from turnpost.core.sender import Speaker
 
 if TYPE_CHECKING:
@@ -53,15 +54,18 @@ def _subagent(root: str, key: str) -> SubagentView:
     )
 
 
+@refusals("rename")
 def rename(root: str, name: str, new: str, *, speaker: Speaker | None = None) -> Renamed:
     """Give an agent another name; its mail and its sessions stay its own.
 
     Raises NotFound, UsageError (`name`) and Refused (`taken`, `not-allowed`).
     """
     agent = people.agent(root, name)
-    permits.controlling(root, agent, "rename it", speaker)
+    voice = permits.controlling(root, agent, "rename it", speaker)
     old = agent["name"]
     # A session that starts right now writes the same record, under the same lock.
     with files.Lock(root + "/registry.lock", 5.0):
         fresh = registry.load_agent(root, agent["key"]) or agent
-        return Renamed(old, registry.rename(root, fresh, new)["name"])
+        renamed = registry.rename(root, fresh, new)
+    audit.acted(root, "rename", voice.agent, renamed, old=old)
+    return Renamed(old, renamed["name"])

@@ -5,6 +5,7 @@ from __future__ import annotations
 from typing import TYPE_CHECKING
 
 from turnpost.actions import people
+from turnpost.actions.audited import refusing
 from turnpost.actions.results import CoordinatorView
 from turnpost.core import clock
 from turnpost.core.sender import Speaker
@@ -31,7 +32,8 @@ def stop(root: str, *, speaker: Speaker | None = None) -> CoordinatorView:
     """End it. Live agents go on without; the next send starts one again. The person only."""
     from turnpost.service import process
 
-    people.person(root, "stop the coordinator", speaker)
+    with refusing(root, "coordinator stop", "", speaker):
+        people.person(root, "stop the coordinator", speaker)
     return _shown(process.stop(root))
 
 

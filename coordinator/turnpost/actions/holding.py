@@ -5,8 +5,9 @@ from __future__ import annotations
 import re
 
 from turnpost.actions import courier, holds, people, permits, sending
+from turnpost.actions.audited import refusals
 from turnpost.actions.results import Held, Woken
-from turnpost.core import registry, text
+from turnpost.core import audit, registry, text
 from turnpost.core.sender import Speaker
 
 WAKE_NOTE = "The person woke you. Go on with what you were doing, or say that there is nothing left to do."
@@ -14,6 +15,7 @@ WAKE_NOTE = "The person woke you. Go on with what you were doing, or say that th
 _SESSION = re.compile(r"[0-9a-f]{8}(-[0-9a-f]{4}){3}-[0-9a-f]{12}|[0-9a-f]{8}", re.IGNORECASE)
 
 
+@refusals("hold")
 def hold(root: str, name: str, *, speaker: Speaker | None = None) -> Held:
     """Keep an agent from being woken: what is sent to it waits. The person's release or next message lifts it.
 
@@ -22,9 +24,11 @@ def hold(root: str, name: str, *, speaker: Speaker | None = None) -> Held:
     agent = people.agent(root, name)
     voice = permits.controlling(root, agent, "hold it", speaker)
     holds.put(root, agent["key"], "hold", by=voice.agent["key"])
+    audit.acted(root, "hold", voice.agent, agent)
     return standing(root, agent["key"], agent["name"])
 
 
+@refusals("release")
 def release(root: str, name: str, *, speaker: Speaker | None = None) -> Held:
     """Lift a hold; what waited is delivered. The person lifts any, an agent only one that is no person's. Raises Refused."""
     agent = people.agent(root, name)
@@ -36,23 +40,26 @@ def release(root: str, name: str, *, speaker: Speaker | None = None) -> Held:
             recipient=agent["name"],
         )
     holds.lift(root, agent["key"])
+    audit.acted(root, "release", voice.agent, agent)
     shown = standing(root, agent["key"], agent["name"])
     warnings = courier.ensure(root) if shown.waiting else ()
     return Held(shown.name, shown.state, shown.held, shown.waiting, warnings)
 
 
+@refusals("wake")
 def wake(root: str, target: str, body: str | None = None, *, speaker: Speaker | None = None) -> Woken:
     """Send an agent a message that also lifts its hold. A session turnpost does not know is woken by forking it.
 
     The fork has its own id and carries turnpost's hooks; the session itself stays as it is. The person only.
     """
-    people.person(root, "wake an agent", speaker)
+    voice = people.person(root, "wake an agent", speaker)
     key = registry.key_of_name(root, target) or registry.key_of_session(root, target)
     if key is None and _SESSION.fullmatch(target):
         return _wake_foreign(root, target, body)
     known = registry.load_agent(root, key) if key else None
     agent = people.agent(root, known["name"] if known else target)
     sent = sending.send(root, [agent["name"]], WAKE_NOTE if body is None else body, speaker=speaker)
+    audit.acted(root, "wake", voice.agent, agent, message=sent.id)
     return Woken(
         agent["name"], False, session_id=agent["sessions"][-1] if agent["sessions"] else None, sent=sent
     )
@@ -65,14 +72,15 @@ def standing(root: str, key: str, name: str) -> Held:
 
 
 def _wake_foreign(root: str, session_id: str, body: str | None) -> Woken:
-    from turnpost import config
+    from turnpost import config, policy, redaction
     from turnpost.core import outbox
     from turnpost.service import foreign
 
     words = outbox.check_body(
         text.clean(WAKE_NOTE if body is None else body)[0], config.load(root).body_bytes
     )
+    found = redaction.redact(words, policy.load(root).secrets)
     registry.prepare(root)
-    woken = foreign.wake(root, session_id, words)
+    woken = foreign.wake(root, session_id, found.text, found.taken)
     note = f"turnpost did not know this session: it was forked, and the copy goes on as the agent {woken.name}; the original stays as it was"
     return Woken(woken.name, True, session_id=woken.session_id, message_id=woken.message_id, note=note)

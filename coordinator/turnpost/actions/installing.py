@@ -1,4 +1,4 @@
-"""The hooks in Claude Code's settings, as results like all others."""
+"""The hooks and the tool server in Claude Code's configuration, as results like all others."""
 
 from __future__ import annotations
 
@@ -6,17 +6,28 @@ import os
 from pathlib import Path
 from typing import TYPE_CHECKING
 
-from turnpost.actions.results import Installed
+from turnpost.actions.results import Installed, InstalledFile
 
 if TYPE_CHECKING:
     from turnpost.install import InstallResult, Scope
 
 
-def install(scope: Scope = "project", project: str | None = None, *, dry_run: bool = False) -> Installed:
-    """Merge the hooks into the settings of a scope. Raises SettingsRefused and leaves a file it cannot use alone."""
+def install(
+    scope: Scope = "project",
+    project: str | None = None,
+    *,
+    dry_run: bool = False,
+    tools: bool = True,
+    allow_tools: bool = False,
+) -> Installed:
+    """Merge the hooks into the settings of a scope and register the tool server; `allow_tools` also permits its tools.
+
+    Raises SettingsRefused and leaves a file it cannot use alone.
+    """
     from turnpost import install as hooks
 
-    return _shown(hooks.install(scope, _folder(project), dry_run=dry_run), dry_run)
+    done = hooks.install(scope, _folder(project), dry_run=dry_run, tools=tools, allow_tools=allow_tools)
+    return _shown(done, dry_run)
 
 
 def uninstall(scope: Scope = "project", project: str | None = None, *, dry_run: bool = False) -> Installed:
@@ -31,4 +42,5 @@ def _folder(project: str | None) -> Path:
 
 
 def _shown(done: InstallResult, dry_run: bool) -> Installed:
-    return Installed(str(done.path), done.scope, done.action, done.changed, dry_run, done.diff)
+    files = tuple(InstalledFile(str(file.path), file.action, file.changed, file.diff) for file in done.files)
+    return Installed(str(done.path), done.scope, done.action, done.changed, dry_run, done.diff, files)

@@ -9,8 +9,9 @@ from typing import TYPE_CHECKING, Any
 
 from turnpost import config
 from turnpost.actions import courier, missions, people, permits
+from turnpost.actions.audited import refusals
 from turnpost.actions.results import Launched
-from turnpost.core import clock, files, finals, registry, reporting, store, subagents, text
+from turnpost.core import audit, clock, files, finals, registry, reporting, store, subagents, text
 from turnpost.core.errors import HarnessError, TurnpostError, UsageError
 from turnpost.core.mailbox import Mailbox, entry_id
 from turnpost.core.sender import Speaker
@@ -28,6 +29,7 @@ START_SECONDS = 30.0
 POLL = 0.05
 
 
+@refusals("launch")
 def launch(
     root: str,
     name: str,
@@ -73,6 +75,7 @@ def launch(
     except BaseException:
         _take_back(root, agent)
         raise
+    audit.acted(root, "launch", voice.agent, agent, session=session_id)
     return Launched(
         agent["name"],
         session_id,
@@ -141,7 +144,10 @@ def _settings(root: str, key: str, folder: str, worktree: bool) -> dict[str, Any
 
 
 def _options(name: str, instructions: str | None, worktree: bool, extra: Sequence[str]) -> list[str]:
-    words = ["--append-system-prompt", instructions] if instructions else []
+    from turnpost import install
+
+    words = install.tools_for_launch()
+    words += ["--append-system-prompt", instructions] if instructions else []
     return [*words, *(["--worktree", name] if worktree else []), *extra]
 
 

@@ -5,9 +5,11 @@ from __future__ import annotations
 from collections.abc import Sequence
 from typing import TYPE_CHECKING, Literal
 
+from turnpost import policy, redaction
 from turnpost.actions import courier, people, permits
+from turnpost.actions.audited import refusals
 from turnpost.actions.results import Missions, MissionView, Seat
-from turnpost.core import bell, clock, files, missions, notice, registry, text
+from turnpost.core import audit, bell, clock, files, missions, notice, registry, text
 from turnpost.core.errors import Refused, UsageError
 from turnpost.core.mailbox import Mailbox
 from turnpost.core.sender import Speaker
@@ -18,6 +20,7 @@ if TYPE_CHECKING:
 _LINE_LIMIT = 2_000
 
 
+@refusals("mission start")
 def start(
     root: str,
     name: str,
@@ -47,9 +50,11 @@ def start(
         if not missions.create(root, mission):
             raise _taken(mission)
         _seat(root, mission, joining)
+    _log(root, mission, voice, "started")
     return view(root, mission)
 
 
+@refusals("mission add")
 def add(root: str, name: str, members: Sequence[str], *, speaker: Speaker | None = None) -> MissionView:
     """Take agents into a running mission; one that is in it already stays. Raises as `start` does."""
     voice = permits.acting(root, speaker)
@@ -62,14 +67,17 @@ def add(root: str, name: str, members: Sequence[str], *, speaker: Speaker | None
         # A second look at both: a mission ended meanwhile takes in nobody.
         mission = _running(missions.find(root, name))
         _seat(root, mission, _joining(root, mission, members, voice))
+    _log(root, mission, voice, "joined")
     return view(root, mission)
 
 
+@refusals("mission finish")
 def finish(root: str, name: str, reason: str | None = None, *, speaker: Speaker | None = None) -> MissionView:
     """End a mission that is done. Its agents are told nothing, are never resumed again, and can be written to no more."""
     return _end(root, name, "finished", reason, speaker)
 
 
+@refusals("mission abort")
 def abort(root: str, name: str, reason: str | None = None, *, speaker: Speaker | None = None) -> MissionView:
     """Break a mission off. Its live agents are told to stop working on it; to the others nothing is sent."""
     return _end(root, name, "aborted", reason, speaker)
@@ -111,11 +119,14 @@ def _end(
     voice = permits.acting(root, speaker)
     _led_by(_running(missions.find(root, name)), voice, f"call it {state}")
     why = _line("reason", reason)
+    if why is not None:  # it goes out with the notice of an abort
+        why = redaction.redact(why, policy.load(root).secrets).text
     with files.Lock(root + "/registry.lock", 5.0):
         mission = _running(missions.find(root, name))
         mission["state"], mission["ended"], mission["reason"] = state, clock.now(), why
         # First, so that nobody is resumed for the notice or for what still waits.
         missions.save(root, mission)
+    _log(root, mission, voice, state)
     members = missions.members(root, mission)
     live = [agent for agent in members if state == "aborted" and _lives(root, agent)]
     live = [agent for agent in live if agent["key"] != voice.agent["key"]]
@@ -128,6 +139,11 @@ def _end(
         )  # mail for the stopped ones is given up by the coordinator, and its senders are told
     warnings = courier.ensure(root) if waiting else ()
     return view(root, mission, [agent["name"] for agent in live])._replace(warnings=warnings)
+
+
+def _log(root: str, mission: Mission, voice: Speaker, what: str) -> None:
+    actor = {"from": voice.agent["name"], "by": voice.agent["key"]}
+    audit.write(root, "mission", mission=mission["name"], what=what, **actor)
 
 
 def _lives(root: str, agent: Agent) -> bool:

@@ -5,9 +5,10 @@ from __future__ import annotations
 from typing import TYPE_CHECKING
 
 from turnpost.actions import permits
+from turnpost.actions.audited import refusals
 from turnpost.actions.results import Cancelled, MessageView, ReceiptView
 from turnpost.actions.sending import original
-from turnpost.core import bell, clock, outbox, registry, store
+from turnpost.core import bell, clock, outbox, registry, store, threads
 from turnpost.core.errors import LockBusy, Refused
 from turnpost.core.mailbox import Mailbox
 from turnpost.core.sender import Speaker
@@ -25,10 +26,18 @@ def show(root: str, message_id: str) -> MessageView:
 
     Raises NotFound.
     """
-    message = original(root, message_id)
-    return view(message, {party["name"]: _receipt(root, message, party) for party in message["to"]})
+    return full(root, original(root, message_id))
 
 
+def full(root: str, message: Message) -> MessageView:
+    """A message with its receipts and its answers."""
+    shown = {party["name"]: _receipt(root, message, party) for party in message["to"]}
+    answers = threads.answers(root, message["id"])
+    pinned = threads.is_open(root, message)
+    return view(message, shown)._replace(answers=tuple(a["id"] for a in answers), pinned=pinned)
+
+
+@refusals("cancel")
 def cancel(root: str, message_id: str, *, speaker: Speaker | None = None) -> Cancelled:
     """Take a message back from every recipient that has not claimed it yet. Twice is once.
 
@@ -51,7 +60,8 @@ def view(message: Message, receipts: dict[str, ReceiptView] | None = None) -> Me
     return MessageView(
         message["id"], message["sender"]["name"], tuple(party["name"] for party in message["to"]), message["kind"],
         message["thread"], message["urgent"], clock.rfc3339(message["sent"]), message["reply_to"], tuple(message["refs"]),
-        tuple(message["options"]), message["body"], receipts or {},
+        tuple(message["options"]), message["body"], receipts or {}, message.get("choice"),
+        redacted=message.get("redacted", 0),
     )  # fmt: skip
 
 

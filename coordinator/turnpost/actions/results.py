@@ -25,7 +25,7 @@ class Recipient(NamedTuple):
 class Sent(NamedTuple):
     """A message that is durable. `replaced` counts the characters that no text may hold and that became U+FFFD.
 
-    A `quiet` one resumes nobody who has stopped.
+    A `quiet` one resumes nobody who has stopped. `redacted` counts the secrets that were taken out.
     """
 
     id: str
@@ -35,6 +35,7 @@ class Sent(NamedTuple):
     replaced: int = 0
     warnings: tuple[str, ...] = ()
     quiet: bool = False
+    redacted: int = 0
 
 
 class ReceiptView(NamedTuple):
@@ -52,7 +53,11 @@ class ReceiptView(NamedTuple):
 
 
 class MessageView(NamedTuple):
-    """A message, with its receipts under the names it was sent to."""
+    """A message, with its receipts under the names it was sent to.
+
+    `choice` is the option an answer takes, `answers` the ids of the answers to it, and `pinned` says that it is a question
+    to the person which the person has not answered. `redacted` counts the secrets that were taken out.
+    """
 
     id: str
     sender: str
@@ -66,6 +71,10 @@ class MessageView(NamedTuple):
     options: tuple[str, ...]
     body: str
     receipts: Mapping[str, ReceiptView]
+    choice: int | None = None
+    answers: tuple[str, ...] = ()
+    pinned: bool = False
+    redacted: int = 0
 
 
 class Cancelled(NamedTuple):
@@ -111,6 +120,27 @@ class Agents(NamedTuple):
     agents: tuple[AgentView, ...]
 
 
+class Peer(NamedTuple):
+    """One agent as another one sees it: `relation` is what it is to that one, `writable` whether that one may write."""
+
+    name: str
+    state: str
+    waiting: int
+    held: bool
+    relation: str
+    writable: bool
+    mission: str | None = None
+
+
+class Roster(NamedTuple):
+    """Who `you` are, and the other agents."""
+
+    you: str
+    parent: str | None
+    mission: str | None
+    agents: tuple[Peer, ...]
+
+
 class Waited(NamedTuple):
     """What a wait has seen: it is `done`, or this is how things stand. `over` says why it can never be done."""
 
@@ -151,6 +181,13 @@ class Held(NamedTuple):
     held: bool
     waiting: int
     warnings: tuple[str, ...] = ()
+
+
+class TakenBack(NamedTuple):
+    """What the tool `cancel` did: it took back a message, or stopped a child."""
+
+    cancelled: Cancelled | None = None
+    stopped: Held | None = None
 
 
 class Woken(NamedTuple):
@@ -212,13 +249,94 @@ class PolicyVerdict(NamedTuple):
 
 
 class Inbox(NamedTuple):
-    """What waits for the person, in the order received."""
+    """What waits for the person: first the questions to be answered, seen before or not, then what was not seen yet.
+
+    Each in the order received.
+    """
 
     messages: tuple[MessageView, ...]
 
 
+class InstalledFile(NamedTuple):
+    """What was done to one file."""
+
+    path: str
+    action: str
+    changed: bool
+    diff: str
+
+
+class ThreadLine(NamedTuple):
+    """One thread in a list. `kind`: `inbox`, `mission`, `pair` (of those concerned) or `named`."""
+
+    name: str
+    kind: str
+    messages: int
+    pinned: int
+    last: str | None
+    last_id: str
+    last_from: str
+    last_body: str
+
+
+class Threads(NamedTuple):
+    """The threads the caller may see; the one that was written to last comes first."""
+
+    threads: tuple[ThreadLine, ...]
+
+
+class Thread(NamedTuple):
+    """A thread's messages, or those that were searched for, oldest first; `older` fitting ones were left out."""
+
+    name: str
+    messages: tuple[MessageView, ...]
+    older: int = 0
+
+
+class Found(NamedTuple):
+    """The messages of all threads that were searched for, oldest first; `older` fitting ones were left out."""
+
+    messages: tuple[MessageView, ...]
+    older: int = 0
+
+
+class Entry(NamedTuple):
+    """One line of the audit log. `details` is what stands there besides, by its name."""
+
+    at: str
+    action: str
+    from_: str | None
+    to: str | None
+    direction: str | None
+    message: str | None
+    details: Mapping[str, object]
+
+
+class Log(NamedTuple):
+    """Lines of the audit log, oldest first; `older` fitting ones were left out."""
+
+    entries: tuple[Entry, ...]
+    older: int = 0
+
+
+class Summary(NamedTuple):
+    """What a thread comes to, in a model's words, and what asking cost.
+
+    `messages` were read, `older` ones left out. `cost_usd` is None when Claude Code did not say.
+    """
+
+    thread: str
+    text: str
+    messages: int
+    older: int
+    cost_usd: float | None
+    input_tokens: int
+    output_tokens: int
+    seconds: float
+
+
 class Installed(NamedTuple):
-    """What was done to a settings file, or would be with `dry_run`."""
+    """What was done to a settings file and to the file that names the tool server, or would be with `dry_run`."""
 
     path: str
     scope: str
@@ -226,6 +344,7 @@ class Installed(NamedTuple):
     changed: bool
     dry_run: bool
     diff: str
+    files: tuple[InstalledFile, ...] = ()
 
 
 class CoordinatorView(NamedTuple):

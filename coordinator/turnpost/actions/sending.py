@@ -3,19 +3,22 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Literal
 
-from turnpost import config, policy
+from turnpost import config, policy, redaction
 from turnpost.actions import budget, courier, holds, people, permits
+from turnpost.actions.audited import refusals
 from turnpost.actions.results import Recipient, Sent
-from turnpost.core import ids, mailbox, outbox, registry, rules, text
+from turnpost.core import audit, choosing, ids, mailbox, missions, outbox, registry, rules, text, threads
+from turnpost.core import refs as references
 from turnpost.core.errors import NotFound, Refused, UsageError
 from turnpost.core.sender import Speaker
 
 if TYPE_CHECKING:
     from turnpost.actions.people import Standing
     from turnpost.config import Config
-    from turnpost.core.records import Agent, Message
+    from turnpost.core.records import Agent, Message, Party
+    from turnpost.redaction import Secrets
 
 QUIET = ("note", "report", "answer")
 """Kinds that resume no stopped agent when an agent sends them."""
@@ -24,6 +27,7 @@ _LINE_LIMIT = 500
 _LIST_LIMIT = 32
 
 
+@refusals("send")
 def send(
     root: str,
     to: Sequence[str],
@@ -50,16 +54,18 @@ def send(
     permits.writing(root, voice, recipients, rules)
     permits.reachable(root, recipients)
     body, replaced = text.clean(body)
+    asked = original(root, reply_to) if reply_to is not None else None
+    choice, body = choosing.chosen(asked, body) if asked is not None and kind == "answer" else (None, body)
     _check_body(body, recipients, limits)
     _check_words(kind, thread, refs, options)
-    replied = original(root, reply_to) if reply_to is not None else None
-    if replied is not None:
-        thread = thread or replied["thread"]
+    body, refs, options, redacted = _redacted(body, refs, options, rules.secrets)
+    _check_body(body, recipients, limits)  # once more: a word for a secret can be longer than it
     message = outbox.compose(
-        registry.party(voice.agent), [registry.party(agent) for agent in recipients], body, kind=kind, thread=thread,
-        urgent=urgent or (rules.family_urgent and all(_family(voice.agent, agent) for agent in recipients)),
-        reply_to=reply_to, refs=refs, options=options, replied=replied,
-        quiet=kind in QUIET and not voice.is_person and not wake,
+        registry.party(voice.agent), [_addressed(voice.agent, agent) for agent in recipients], body, kind=kind,
+        thread=thread or _thread(root, asked, voice.agent, recipients), reply_to=reply_to, refs=refs, options=options,
+        urgent=urgent or (rules.family_urgent and all(_kin(voice.agent, agent) for agent in recipients)),
+        replied=asked, choice=choice, quiet=kind in QUIET and not voice.is_person and not wake,
+        redacted=redacted,
     )  # fmt: skip
     budget.check(root, message, recipients, rules.loops)
     sent = _deliver(root, voice, message, recipients, limits, replaced)
@@ -67,10 +73,11 @@ def send(
     return sent
 
 
+@refusals("reply")
 def reply(
     root: str, message_id: str, body: str, *, wake: bool = False, speaker: Speaker | None = None
 ) -> Sent:
-    """Answer a message: to its sender, in its thread."""
+    """Answer a message: to its sender, in its thread. A question's option may be named by its number."""
     asked = original(root, message_id)
     if asked["sender"]["kind"] == "system":
         raise Refused(f"{message_id} is from turnpost itself, which reads no answers", rule="not-allowed")
@@ -102,8 +109,9 @@ def _deliver(
     )
     if voice.is_person:
         # After the durable write: a refused message lifts nothing.
-        for key in (key for key, stood in before.items() if stood.held):
-            holds.lift(root, key)
+        for agent in (agent for agent in recipients if before[agent["key"]].held):
+            holds.lift(root, agent["key"])
+            audit.acted(root, "release", voice.agent, agent, message=message["id"])
     shown = [_shown(agent, before[agent["key"]], message, voice, copies) for agent in recipients]
     warnings = courier.ensure(root) if any(agent["kind"] != "person" for agent in recipients) else ()
     return Sent(
@@ -114,6 +122,7 @@ def _deliver(
         replaced,
         warnings,
         message.get("quiet", False),
+        message.get("redacted", 0),
     )
 
 
@@ -131,6 +140,38 @@ def _shown(
     return Recipient(agent["name"], stood.waiting + 1, boundary, stood.deaf, copies[agent["key"]])
 
 
+def _redacted(
+    body: str, refs: Sequence[str], options: Sequence[str], secrets: Secrets
+) -> tuple[str, list[str], list[str], int]:
+    """All that a message says, without its secrets, and how many those were."""
+    found = [redaction.redact(part, secrets) for part in (body, *refs, *options)]
+    words = [one.text for one in found]
+    return words[0], words[1 : 1 + len(refs)], words[1 + len(refs) :], sum(one.taken for one in found)
+
+
+def _thread(root: str, asked: Message | None, sender: Agent, recipients: Sequence[Agent]) -> str | None:
+    """The thread nobody named: the one of what is answered, else the mission's, else (None) that of those concerned."""
+    if asked is not None:
+        return threads.answering(asked, sender, recipients)
+    return threads.mission_of([sender, *recipients], missions.of(root, sender, *recipients))
+
+
+def _addressed(sender: Agent, agent: Agent) -> Party:
+    """A recipient, with what the sender is to it."""
+    party = registry.party(agent)
+    kin = _kin(sender, agent)
+    if kin is not None:
+        party["kin"] = kin
+    return party
+
+
+def _kin(sender: Agent, agent: Agent) -> Literal["parent", "child"] | None:
+    """What the sender is to an agent: its parent, its child, or nothing of the kind."""
+    if agent["parent"] == sender["key"]:
+        return "parent"
+    return "child" if sender["parent"] == agent["key"] else None
+
+
 def _check_body(body: str, recipients: Sequence[Agent], limits: Config) -> None:
     if all(agent["kind"] != "subagent" for agent in recipients):
         outbox.check_body(body, limits.body_bytes)
@@ -139,25 +180,30 @@ def _check_body(body: str, recipients: Sequence[Agent], limits: Config) -> None:
     outbox.check_body(body, room, f" for a subagent, for which {limits.subagent_mailbox_size} such may wait,")
 
 
-def _family(one: Agent, other: Agent) -> bool:
-    """Whether one is the other's parent."""
-    return one["parent"] == other["key"] or other["parent"] == one["key"]
-
-
 def _check_words(kind: str, thread: str | None, refs: Sequence[str], options: Sequence[str]) -> None:
     if kind not in KINDS:
         raise UsageError(f"'{text.visible(kind)}' is no kind of message; the kinds are {', '.join(KINDS)}")
-    for what, words in (
-        ("thread", [thread] if thread is not None else []),
-        ("ref", refs),
-        ("option", options),
-    ):
+    for what, words in (("ref", refs), ("option", options)):
         if len(words) > _LIST_LIMIT:
             raise UsageError(
                 f"{len(words)} {what}s are more than {_LIST_LIMIT}", count=len(words), limit=_LIST_LIMIT
             )
-        for word in words:
-            _check_line(what, word)
+    if thread is not None:
+        _check_line("thread", thread)
+        if text.name_key(thread) == threads.INBOX:
+            raise UsageError(
+                "the thread 'inbox' is what was sent to the person; send to 'person' instead",
+                rule="bad-thread",
+            )
+    for ref in refs:
+        if why := references.fault(ref):
+            raise UsageError(
+                f"'{text.visible(ref)}' is no reference: {why}; known are {references.FORMS}", rule="bad-ref"
+            )
+    for option in options:
+        _check_line("option", option)
+    if why := choosing.fault(kind, options):
+        raise UsageError(why, rule="bad-option")
 
 
 def _check_line(what: str, word: str) -> None:

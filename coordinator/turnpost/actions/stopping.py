@@ -5,8 +5,9 @@ from __future__ import annotations
 from typing import TYPE_CHECKING
 
 from turnpost.actions import holding, holds, people, permits
+from turnpost.actions.audited import refusals
 from turnpost.actions.results import Held
-from turnpost.core import clock, store
+from turnpost.core import audit, clock, store
 from turnpost.core.errors import HarnessError
 from turnpost.core.mailbox import Mailbox
 from turnpost.core.sender import Speaker
@@ -20,6 +21,7 @@ STOP_SECONDS = 20.0
 POLL = 0.05
 
 
+@refusals("stop")
 def stop(root: str, name: str, *, speaker: Speaker | None = None) -> Held:
     """End an agent's session. By the person it is a hold too: only the person's next message starts it again.
 
@@ -32,8 +34,10 @@ def stop(root: str, name: str, *, speaker: Speaker | None = None) -> Held:
     claude = _claude(root, agent)
     if voice.is_person:
         holds.put(root, agent["key"], "stop")  # first, or the coordinator resumes what has just ended
+        audit.acted(root, "hold", voice.agent, agent)
     if claude is not None:
         _end(root, agent, claude)
+    audit.acted(root, "stop", voice.agent, agent)
     return holding.standing(root, agent["key"], agent["name"])
 
 

@@ -10,6 +10,7 @@ from collections.abc import Callable
 from typing import TYPE_CHECKING, Literal, get_args
 
 from turnpost.actions import agents, people, permits, receipts
+from turnpost.actions.audited import refusals
 from turnpost.actions.results import Waited
 from turnpost.actions.sending import original
 from turnpost.core import clock, files, ids, mailbox, registry, text
@@ -30,6 +31,7 @@ _NEVER = ("cancelled", "undeliverable")
 Look = Callable[[], Waited]
 
 
+@refusals("wait")
 def wait(
     root: str,
     target: str,

@@ -97,5 +97,12 @@ def complete_names(_ctx: click.Context, _param: click.Parameter, incomplete: str
     return [f"{done}{comma}{name}" for name in known if name.startswith(begun.casefold())]
 
 
+def complete_threads(_ctx: click.Context, _param: click.Parameter, incomplete: str) -> list[str]:
+    """What threads are called, for the shell to offer."""
+    from turnpost.actions import conversations
+
+    return [name for name in conversations.names(root()) if name.casefold().startswith(incomplete.casefold())]
+
+
 def _note_json(ctx: click.Context, _param: click.Parameter, value: bool) -> None:
     ctx.meta[_WANTED] = value

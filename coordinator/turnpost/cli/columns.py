@@ -35,15 +35,18 @@ def pad(words: str, room: int) -> str:
     return words + " " * max(0, room - width(words))
 
 
-def table(rows: Sequence[Sequence[str]], limits: Sequence[int]) -> str:
-    """Rows under each other; column n is at most `limits[n]` wide, the last one as wide as there is room, cut at its start."""
+def table(rows: Sequence[Sequence[str]], limits: Sequence[int], *, keep_end: bool = True) -> str:
+    """Rows under each other; column n is at most `limits[n]` wide, the last one as wide as there is room.
+
+    The last column is cut at its start, or without `keep_end` at its end.
+    """
     shown = [[fit(cell, limit) for cell, limit in zip(row, limits, strict=False)] for row in rows]
     widths = [max(width(cell) for cell in column) for column in zip(*shown, strict=True)]
     left = WIDTH - 1 - sum(size + 2 for size in widths)
     lines: list[str] = []
     for cells, row in zip(shown, rows, strict=True):
         start = "".join(pad(cell, size) + "  " for cell, size in zip(cells, widths, strict=True))
-        lines.append((start + fit(row[-1], left, keep_end=True)).rstrip())
+        lines.append((start + fit(row[-1], left, keep_end=keep_end)).rstrip())
     return "\n".join(lines)
 
 

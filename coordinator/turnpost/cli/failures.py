@@ -8,6 +8,7 @@ from collections.abc import Sequence
 
 import click
 
+from turnpost.actions import documents
 from turnpost.core import text
 from turnpost.core.errors import TurnpostError, UsageError
 
@@ -43,7 +44,7 @@ def report(error: BaseException, as_json: bool) -> int:
     if as_json:
         from turnpost.cli import render
 
-        render.write_json({"error": {"rule": known.rule, "message": known.message, **known.numbers}})
+        render.write_json(documents.failure(known))
     else:
         click.echo(f"turnpost: {text.visible(known.message)}", err=True)
         if isinstance(error, click.UsageError) and error.ctx is not None:
@@ -53,17 +54,11 @@ def report(error: BaseException, as_json: bool) -> int:
 
 def _known(error: BaseException) -> TurnpostError:
     """Any failure as one of ours."""
-    if isinstance(error, TurnpostError):
-        return error
     if isinstance(error, click.UsageError):
         return UsageError(_hinted(error))
     if isinstance(error, (click.Abort, KeyboardInterrupt)):
         return TurnpostError("interrupted", rule="interrupted")
-    if isinstance(error, OSError):
-        where = f"{error.filename}: " if error.filename else ""
-        return TurnpostError(f"{where}{error.strerror or error}", rule="io", errno=error.errno)
-    words = " ".join(str(error).split())
-    return TurnpostError(f"bug: {type(error).__name__}: {words} (TURNPOST_DEBUG=1 shows where)")
+    return documents.known(error)
 
 
 def _hinted(error: click.UsageError) -> str:

@@ -31,12 +31,22 @@ _wake = click.option(
     "--kind", type=click.Choice(sending.KINDS), default="note", show_default=True, help="What it is."
 )
 @click.option("--urgent", is_flag=True, help="Enter at the next model request, not at the turn's end.")
-@click.option("--thread", metavar="T", help="The thread it belongs to; default: the names of all concerned.")
+@click.option(
+    "--thread",
+    metavar="T",
+    help="The thread it belongs to; default: the mission's, or that of all concerned.",
+)
 @click.option("--reply-to", metavar="ID", help="The message it answers.")
 @click.option(
-    "--ref", "refs", metavar="R", multiple=True, help="A file, commit or URL it is about; repeatable."
+    "--ref",
+    "refs",
+    metavar="R",
+    multiple=True,
+    help="What it is about: FILE[:LINE[-LINE]], a commit, [OWNER/REPO]#PR or a URL; repeatable.",
 )
-@click.option("--option", "options", metavar="O", multiple=True, help="An answer to choose from; repeatable.")
+@click.option(
+    "--option", "options", metavar="O", multiple=True, help="An answer a question offers; repeatable."
+)
 @_wake
 def send(
     to: str,
@@ -69,12 +79,21 @@ def send(
     )
 
 
-@base.command(takes_text=True, example='turnpost reply msg-01JD3QK8V5T0YF6Z2M9XWB4C7R "yes, go on"')
+@base.command(
+    takes_text=True,
+    example="""
+    turnpost reply msg-01JD3QK8V5T0YF6Z2M9XWB4C7R "yes, go on"
+    turnpost reply msg-01JD3QK8V5T0YF6Z2M9XWB4C7R 2
+    """,
+)
 @click.argument("message_id", metavar="ID")
 @click.argument("body", metavar="BODY|-", callback=base.read_text)
 @_wake
 def reply(message_id: str, body: str, wake: bool) -> Sent:
-    """Answer a message: to its sender, in its thread."""
+    """Answer a message: to its sender, in its thread.
+
+    A question's option is taken by its number or its words; any other text is an answer too.
+    """
     return sending.reply(base.root(), message_id, body, wake=wake)
 
 
@@ -96,7 +115,10 @@ def cancel(message_id: str) -> Cancelled:
 @click.option("--keep", is_flag=True, help="Do not mark what is shown as read.")
 @click.pass_context
 def inbox(ctx: click.Context, keep: bool) -> None:
-    """Show what waits for you, and mark it as read."""
+    """Show what waits for you, and mark it as read.
+
+    Questions to you come first, and again each time until you answer them with `turnpost reply`.
+    """
     from turnpost.actions import inbox as mail
     from turnpost.cli import render
 

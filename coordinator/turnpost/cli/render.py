@@ -3,12 +3,12 @@
 from __future__ import annotations
 
 import json
-from collections.abc import Iterable, Mapping
-from typing import Any, cast
+import sys
 
 import click
 
-from turnpost.actions.results import Agents, Waited
+from turnpost.actions import documents
+from turnpost.actions.results import Agents, Found, Inbox, Summary, Thread, Threads, Waited
 from turnpost.core.errors import TimedOut
 
 
@@ -17,10 +17,9 @@ def emit(result: object, as_json: bool) -> None:
     if as_json:
         write_json(data(result))
         return
-    from turnpost.cli import views
     from turnpost.core import text
 
-    if shown := views.view(result):
+    if shown := _text(result):
         click.echo(shown)
     for warning in getattr(result, "warnings", ()):
         click.echo(f"warning: {text.visible(warning)}", err=True)
@@ -32,14 +31,16 @@ def exit_code(result: object) -> int:
 
 
 def data(result: object) -> object:
-    """A result as JSON values. The list of agents is a list; an unfinished wait carries its error beside its state."""
+    """A result as JSON values. Agents and threads are lists; an unfinished wait carries its error beside its state."""
     if isinstance(result, Agents):
-        return [_plain(agent) for agent in result.agents]
+        return [documents.plain(agent) for agent in result.agents]
+    if isinstance(result, Threads):
+        return [documents.plain(line) for line in result.threads]
     if isinstance(result, Waited) and not result.done:
         rule = "ended" if result.over else TimedOut.default_rule
         error = {"rule": rule, "message": missed(result), "seconds": result.waited}
-        return {**_plain(result), "error": error}
-    return _plain(result)
+        return {**documents.plain(result), "error": error}
+    return documents.plain(result)
 
 
 def missed(result: Waited) -> str:
@@ -61,13 +62,12 @@ def write_json(document: object) -> None:
     click.echo(json.dumps(document, indent=2, default=str).replace("\x7f", "\\u007f"))
 
 
-def _plain(value: object) -> Any:
-    names: tuple[str, ...] | None = getattr(value, "_fields", None)
-    if names is not None:
-        return {name.rstrip("_"): _plain(getattr(value, name)) for name in names}
-    if isinstance(value, Mapping):
-        items = cast("Mapping[object, object]", value)
-        return {str(name): _plain(item) for name, item in items.items()}
-    if isinstance(value, (list, tuple)):
-        return [_plain(item) for item in cast("Iterable[object]", value)]
-    return value
+def _text(result: object) -> str:
+    """A result for a person. What people wrote to each other is Markdown on a terminal, and as written in a pipe."""
+    from turnpost.cli import views
+
+    if sys.stdout.isatty() and isinstance(result, (Found, Inbox, Summary, Thread)):
+        from turnpost.cli import markdown
+
+        return views.conversation(result, markdown.body)
+    return views.view(result)

@@ -24,17 +24,29 @@ _dry_run = click.option("--dry-run", is_flag=True, help="Show the difference and
     example="""
     turnpost install
     turnpost install --scope user --dry-run
+    turnpost install --allow-tools
     """
 )
 @_scope
 @_project
 @_dry_run
-def install(scope: Literal["project", "local", "user"], project: str | None, dry_run: bool) -> Installed:
-    """Put turnpost's hooks into Claude Code's settings.
+@click.option("--no-tools", is_flag=True, help="Install the hooks only, without the tools for agents.")
+@click.option("--allow-tools", is_flag=True, help="Let agents use the tools without being asked.")
+def install(
+    scope: Literal["project", "local", "user"],
+    project: str | None,
+    dry_run: bool,
+    no_tools: bool,
+    allow_tools: bool,
+) -> Installed:
+    """Put turnpost's hooks and its tools for agents into Claude Code's settings.
 
-    All that is there stays, twice is once, and the difference is shown. Sessions started from then on are agents.
+    All that is there stays, twice is once, and the difference is shown. Sessions started from then on are agents. No
+    permission is added unless you ask for it with --allow-tools.
     """
-    return installing.install(scope, project, dry_run=dry_run)
+    if no_tools and allow_tools:
+        raise click.UsageError("--no-tools and --allow-tools exclude each other")
+    return installing.install(scope, project, dry_run=dry_run, tools=not no_tools, allow_tools=allow_tools)
 
 
 @base.command(example="turnpost uninstall --scope user")
@@ -42,5 +54,5 @@ def install(scope: Literal["project", "local", "user"], project: str | None, dry
 @_project
 @_dry_run
 def uninstall(scope: Literal["project", "local", "user"], project: str | None, dry_run: bool) -> Installed:
-    """Take the hooks out again and restore the file."""
+    """Take the hooks and the tools out again and restore the files."""
     return installing.uninstall(scope, project, dry_run=dry_run)

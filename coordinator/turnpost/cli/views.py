@@ -5,7 +5,7 @@ from __future__ import annotations
 from functools import singledispatch
 
 from turnpost.actions import results
-from turnpost.cli import columns
+from turnpost.cli import columns, conversations, log_views
 from turnpost.core import text
 
 _BOUNDARIES = {
@@ -17,7 +17,6 @@ _BOUNDARIES = {
     "held": "held; it waits for a release or the person's next message",
     "inbox": "in the person's inbox",
 }
-_STEPS = ("queued", "claimed", "delivered", "read")
 
 
 @singledispatch
@@ -40,6 +39,8 @@ def _(result: results.Sent) -> str:
         )
         told = "; ".join(filter(None, [_BOUNDARIES.get(recipient.boundary, recipient.boundary), *extra]))
         lines.append(columns.paragraph(f"{recipient.name}: {told}", "  "))
+    if result.redacted:
+        lines.append(f"  {conversations.secrets(result.redacted)}")
     if result.replaced:
         lines.append(f"  {result.replaced} characters that no text may hold were replaced")
     return "\n".join(lines)
@@ -47,8 +48,7 @@ def _(result: results.Sent) -> str:
 
 @view.register
 def _(result: results.MessageView) -> str:
-    lines = [_heading(result), *(_receipt(name, receipt) for name, receipt in result.receipts.items())]
-    return "\n".join([*lines, "", columns.literal(result.body)])
+    return conversations.message(result)
 
 
 @view.register
@@ -82,7 +82,7 @@ def _(result: results.Waited) -> str:
     head = f"{result.target}: {result.state}" if result.done else render.missed(result)
     lines = [columns.paragraph(head)]
     if result.message:
-        lines += [_receipt(name, receipt) for name, receipt in result.message.receipts.items()]
+        lines += [conversations.receipt(name, receipt) for name, receipt in result.message.receipts.items()]
     return "\n".join(lines)
 
 
@@ -108,6 +108,28 @@ def _(result: results.Woken) -> str:
     if result.sent is not None:
         return view(result.sent)
     return columns.paragraph(f"{result.note}: {result.session_id}")
+
+
+@view.register
+def _(result: results.Threads) -> str:
+    return conversations.threads(result)
+
+
+@view.register(results.Inbox)
+@view.register(results.Thread)
+@view.register(results.Found)
+def conversation(
+    result: results.Inbox | results.Thread | results.Found | results.Summary,
+    body: conversations.Body = columns.literal,
+) -> str:
+    """What people wrote to each other; `body` shows a message's text."""
+    if isinstance(result, results.Inbox):
+        return conversations.inbox(result, body)
+    if isinstance(result, results.Thread):
+        return conversations.thread(result, body)
+    if isinstance(result, results.Summary):
+        return conversations.summary(result, body)
+    return conversations.found(result, body)
 
 
 @view.register
@@ -146,17 +168,27 @@ def _(result: results.PolicyVerdict) -> str:
 
 
 @view.register
-def _(result: results.Inbox) -> str:
-    if not result.messages:
-        return "nothing waits for you"
-    return "\n\n".join(view(message) for message in result.messages)
+def _(result: results.Log) -> str:
+    return log_views.log(result)
+
+
+@view.register
+def _(result: results.Entry) -> str:
+    return log_views.entry(result)
+
+
+@view.register
+def _(result: results.Summary) -> str:
+    return conversations.summary(result)
 
 
 @view.register
 def _(result: results.Installed) -> str:
-    would = "would be " if result.dry_run and result.changed else ""
-    line = f"{would}{result.action}: {text.visible(result.path)} ({result.scope})"
-    return f"{text.visible(result.diff)}{line}"
+    lines = [
+        f"{'would be ' if result.dry_run and file.changed else ''}{file.action}: {text.visible(file.path)} ({result.scope})"
+        for file in result.files
+    ]
+    return text.visible(result.diff) + "\n".join(lines)
 
 
 @view.register
@@ -182,30 +214,3 @@ def ordinal(number: int) -> str:
     """1st, 2nd, 3rd, 4th, 11th."""
     ending = "th" if 10 < number % 100 < 14 else {1: "st", 2: "nd", 3: "rd"}.get(number % 10, "th")
     return f"{number}{ending}"
-
-
-def _heading(message: results.MessageView) -> str:
-    marks = f"{message.kind}, urgent" if message.urgent else message.kind
-    lines = [
-        message.id,
-        columns.paragraph(f"{marks} from {message.sender} to {', '.join(message.to)}", "  "),
-        columns.paragraph(f"sent {message.sent}, thread {message.thread}", "  "),
-    ]
-    if message.reply_to:
-        lines.append(f"  answers {message.reply_to}")
-    lines += [columns.paragraph(f"about {ref}", "  ") for ref in message.refs]
-    lines += [columns.paragraph(f"{n}: {option}", "  ") for n, option in enumerate(message.options, 1)]
-    return "\n".join(lines)
-
-
-def _receipt(name: str, receipt: results.ReceiptView) -> str:
-    moments = [f"{step} {moment[11:23]}" for step in _STEPS if (moment := getattr(receipt, f"{step}_at"))]
-    where = f" ({receipt.boundary})" if receipt.boundary else ""
-    tries = f", attempt {receipt.attempts}" if receipt.attempts > 1 else ""
-    line = f"{name}: {receipt.state}{where}{tries}"
-    lines = [columns.paragraph(line, "  ")]
-    if moments:
-        lines.append(columns.paragraph(", ".join(moments) + " UTC", "    "))
-    if receipt.reason:
-        lines.append(columns.paragraph(receipt.reason, "    "))
-    return "\n".join(lines)

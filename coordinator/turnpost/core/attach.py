@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import os
 
-from turnpost.core import bell, clock, files, ids, mailbox, procs, registry, store, text
+from turnpost.core import audit, bell, clock, files, ids, mailbox, procs, registry, store, text
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
@@ -65,10 +65,13 @@ def attach(root: str, start: Start) -> Agent:
             if kind == "copied" and state is not None and state["session_id"] not in agent["retire"]:
                 agent["retire"] = [*agent["retire"], state["session_id"]]
                 registry.save_agent(root, agent)
+            before = state["session_id"] if state else start.session_id
             left = registry.key_of_process(root, start.pid) if start.pid else None
             agent["background"] = start.background
             registry.link(root, agent, start.session_id, start.pid)
             store.save_state(root, agent["key"], first_state(state, start))
+        if before != start.session_id:
+            audit.write(root, "relink", agent=agent["key"], session=start.session_id, source=start.source)
         if left is not None and left != agent["key"]:
             _leave(root, left, start.pid)
     return agent
@@ -161,6 +164,8 @@ def _leave(root: str, key: str, pid: int) -> None:
         state = store.load_state(root, key)
         if state is None or state["pid"] != pid or state["doing"] == "stopped":
             return
+        # The process lives on with another conversation: a resume must not wait for its end.
+        state["pid"], state["token"] = 0, None
         store.save_state(root, key, store.change_state(state, "stopped"))
     bell.announce(root, key)
 

@@ -21,9 +21,9 @@ if TYPE_CHECKING:
 INPUT_LIMIT = 64 * 1024 * 1024
 
 
-def read_input() -> Payload:
-    """The hook's input. A hook cut off in the middle raises ValueError, which its guard turns into silence."""
-    parts: list[bytes] = []
+def read_input(begun: bytes = b"") -> Payload:
+    """The hook's input after what was already read of it. One cut off in the middle raises ValueError: silence."""
+    parts = [begun]
     room = INPUT_LIMIT
     while room > 0 and (part := os.read(0, 1 << 16)):
         parts.append(part)
@@ -162,18 +162,19 @@ def record(root: str, key: str, payload: Payload, doing: Doing) -> None:
         _ring(root, key)
 
 
-def at_start(root: str, _key: str, payload: Payload) -> None:
-    """SessionStart: find or make the agent, relink it."""
-    from turnpost.core import attach
+def at_start(root: str, _key: str, payload: Payload) -> Answer | None:
+    """SessionStart: find or make the agent, relink it, and tell it who it is and how to write."""
+    from turnpost.core import attach, briefing
 
     session_id = str(payload.get("session_id", ""))
     if payload.get("agent_id") or not home.is_session_id(session_id):
-        return
-    attach.attach(
+        return None
+    source = str(payload.get("source", "startup"))
+    agent = attach.attach(
         root,
         attach.Start(
             session_id,
-            str(payload.get("source", "startup")),
+            source,
             harness_pid(),
             transcript=str(payload.get("transcript_path", "")),
             cwd=str(payload.get("cwd", "")),
@@ -183,6 +184,7 @@ def at_start(root: str, _key: str, payload: Payload) -> None:
             background=bool(os.environ.get("CLAUDE_JOB_DIR")),
         ),
     )
+    return _added("SessionStart", briefing.brief(root, agent, source))
 
 
 def at_notification(root: str, key: str, payload: Payload) -> None:
@@ -210,16 +212,9 @@ def at_end(root: str, key: str, payload: Payload) -> None:
 
 def log_failure(root: str, where: str, error: BaseException) -> None:
     """Leave a trace of a hook that failed. That it cannot even do that must not stop anybody."""
-    line = {
-        "at": clock.rfc3339(clock.now()),
-        "action": "hook-failed",
-        "hook": where,
-        "error": f"{type(error).__name__}: {error}",
-    }
-    try:
-        files.append(home.log(root), store.pack(line) + b"\n", 1 << 20)
-    except OSError:
-        pass
+    from turnpost.core import audit
+
+    audit.write(root, "hook-failed", hook=where, error=f"{type(error).__name__}: {error}")
 
 
 def _lock(root: str, key: str) -> files.Lock:
@@ -393,12 +388,11 @@ def context(event: str, root: str, key: str, blocks: list[str]) -> Answer | None
         return None
     from turnpost.core import render
 
-    return {
-        "hookSpecificOutput": {
-            "hookEventName": event,
-            "additionalContext": render.batch(blocks, name_of(root, key)),
-        }
-    }
+    return _added(event, render.batch(blocks, name_of(root, key)))
+
+
+def _added(event: str, context: str) -> Answer:
+    return {"hookSpecificOutput": {"hookEventName": event, "additionalContext": context}}
 
 
 def name_of(root: str, key: str) -> str:

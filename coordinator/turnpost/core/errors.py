@@ -11,6 +11,8 @@ class TurnpostError(Exception):
 
     exit_code = 1
     default_rule = "bug"
+    logged = False
+    """Whether it stands in the audit log already."""
 
     def __init__(self, message: str, *, rule: str | None = None, **numbers: object) -> None:
         super().__init__(message)

@@ -145,17 +145,29 @@ def fifo(path: str) -> None:
 
 
 def append(path: str, line: bytes, limit: int) -> None:
-    """Add a line to a log; past `limit` bytes the log becomes `path.1` first, so it never grows for ever."""
+    """Add a line to a log; past `limit` bytes the log becomes `path.1` first, so it never grows for ever.
+
+    Of writers that find it full at once, one moves it; a second move would put the new log in the place of the old one.
+    """
     flags = os.O_WRONLY | os.O_CREAT | os.O_APPEND | os.O_NOFOLLOW | os.O_NONBLOCK | os.O_CLOEXEC
     fd = os.open(path, flags, 0o600)
     try:
-        if os.fstat(fd).st_size > limit:
+        if os.fstat(fd).st_size > limit and _is_mine_to_move(fd, path):
             os.rename(path, path + ".1")
             os.close(fd)
             fd = os.open(path, flags, 0o600)
         os.write(fd, line)
     finally:
         os.close(fd)
+
+
+def _is_mine_to_move(fd: int, path: str) -> bool:
+    """Whether an open file still has this name, and nobody else is about to move it. The lock goes with the file."""
+    try:
+        fcntl.flock(fd, fcntl.LOCK_EX | fcntl.LOCK_NB)
+        return os.path.samestat(os.fstat(fd), os.lstat(path))
+    except OSError:
+        return False
 
 
 def sync_folder(path: str) -> None:

@@ -8,7 +8,7 @@ from __future__ import annotations
 
 import json
 
-from turnpost.core import attach, bell, files, home, registry, store, text
+from turnpost.core import attach, audit, bell, files, home, registry, store, text
 from turnpost.core.mailbox import Mailbox
 
 LINES = 20_000
@@ -30,6 +30,7 @@ def trace(root: str, key: str, transcript: str) -> str:
                 state["traced"] = True
                 store.save_state(root, key, state)
         return key
+    audit.write(root, "relink", agent=owner, session=state["session_id"], source="fork")
     return owner
 
 

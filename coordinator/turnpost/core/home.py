@@ -8,6 +8,7 @@ agents/KEY/waiter.json    its one active waiter     agents/KEY/lock        guard
 names/NAME                name to KEY               sessions/ID            session to KEY
 messages/DAY/ID/          the message and the receipts that are final
 outbox/ID.json            a send that is under way
+threads/DIGEST/ID         which messages a thread has   agents/person/asked/ID  the person's open questions
 agents/KEY/subagents/ID/  the same of a subagent    agents/KEY/reports/       last words on their way to the parent
 reports/ID.md             a report too long for a message
 pending/KEY               a bell: KEY has something waiting or on its way
@@ -80,6 +81,18 @@ def pending(root: str) -> str:
 
 def outbox(root: str) -> str:
     return root + "/outbox"
+
+
+def threads(root: str) -> str:
+    return root + "/threads"
+
+
+def thread(root: str, digest: str) -> str:
+    return f"{root}/threads/{digest}"
+
+
+def asked(root: str) -> str:
+    return root + "/agents/person/asked"
 
 
 def missions(root: str) -> str:

@@ -10,7 +10,7 @@ from __future__ import annotations
 
 import os
 
-from turnpost.core import clock, files, home, ids, procs, render, rules, store, text, transcript
+from turnpost.core import audit, clock, files, home, ids, procs, render, rules, store, text, transcript
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
@@ -61,6 +61,12 @@ class Mailbox:
         receipt["digest"] = digest
         files.write(f"{self.queue}/{name}", store.pack(receipt))
 
+    def withdraw(self, message_id: str) -> None:
+        """Remove a message whose sending failed; nobody has seen it, since the lock was never let go."""
+        for name in self.waiting():
+            if entry_id(name) == message_id:
+                files.unlink(f"{self.queue}/{name}")
+
     def claim(
         self,
         boundary: Boundary,
@@ -78,13 +84,10 @@ class Mailbox:
         first goes alone at any size. Ordinary messages wait behind an earlier one whose arrival is not proven yet,
         or that one could come back and be second.
         """
-        names = [name for name in self.waiting() if want == "all" or is_urgent(name)]
-        if want == "all" and names and self._unproven_before(names[-1]):
-            names = [name for name in names if is_urgent(name)]
         now = clock.now()
         blocks: list[str] = []
         room -= 400  # the line before the first block
-        for name in names:
+        for name in self._claimable(want):
             message = load_message(self.root, entry_id(name))
             if message is None:
                 self._set_aside(name)
@@ -92,7 +95,7 @@ class Mailbox:
             receipt = self._receipt(self.queue, name)
             if receipt["attempts"] >= rules.DELIVERIES:
                 continue  # given up: the coordinator ends it and tells its sender
-            shown = render.block(message, recipient, now)
+            shown = render.block(message, recipient, now, self.key)
             cost = text.units(shown) + 1
             if cost > room and not (whole_first and not blocks):
                 break
@@ -108,8 +111,34 @@ class Mailbox:
                 }
             )
             self._carry(name, receipt)
+            audit.moved(
+                self.root,
+                "claim",
+                message,
+                self.key,
+                boundary=boundary,
+                session=session_id,
+                attempt=receipt["attempts"],
+            )
             blocks.append(shown)
         return blocks
+
+    def garbled(self) -> list[str]:
+        """Entries that may be claimed, and whose text a waiter cannot bring letter for letter."""
+        found = []
+        for name in self._claimable("all"):
+            message = load_message(self.root, entry_id(name))
+            nudges = self._receipt(self.queue, name).get("nudges", 0)
+            if message is not None and nudges < rules.NUDGES and text.tagged(message["body"]):
+                found.append(name)
+        return found
+
+    def nudge(self, names: list[str]) -> None:
+        """Count a wake without the messages themselves."""
+        for name in names:
+            receipt = self._receipt(self.queue, name)
+            receipt["nudges"] = receipt.get("nudges", 0) + 1
+            files.write(f"{self.queue}/{name}", store.pack(receipt), durable=False)
 
     def settle(self, state: State | None) -> list[Receipt]:
         """Bring every claim up to what the transcripts show; the receipts that changed.
@@ -124,6 +153,7 @@ class Mailbox:
             if receipt["state"] == "read":
                 # Killed between the two steps of `_finish`: what proved it is no longer in the receipt.
                 self._finish(self.claimed, name, receipt)
+                self._log(receipt)
                 changed.append(receipt)
                 continue
             claim = receipt.get("claim")
@@ -142,6 +172,7 @@ class Mailbox:
                 files.move(f"{self.claimed}/{name}", f"{self.queue}/{name}")
             else:
                 continue
+            self._log(receipt)
             changed.append(receipt)
         return changed
 
@@ -151,25 +182,30 @@ class Mailbox:
         return [receipt["id"] for receipt in receipts if receipt["attempts"] >= rules.DELIVERIES]
 
     def unanswered(self, state: State) -> list[str]:
-        """Entries that entered the conversation of an idle session, were not answered for a while, and may be recalled."""
+        """Entries that entered the conversation of an idle or ended session, were not answered for a while, and may be recalled."""
         now = clock.now()
         found = []
-        for name in self.in_flight():
+        quiet = state["doing"] in ("idle", "stopped") or not procs.alive(state["pid"], state["token"])
+        for name in self.in_flight() if quiet else []:
             receipt = self._receipt(self.claimed, name)
             entered = receipt["state"] == "delivered" and receipt.get("reminders", 0) < rules.REMINDERS
-            if (
-                entered
-                and state["doing"] == "idle"
-                and now - max(state["since"], receipt["claimed_at"] or 0) > rules.REMIND
-            ):
+            if entered and now - max(state["since"], receipt["claimed_at"] or 0) > rules.REMIND:
                 found.append(name)
         return found
 
     def pressing(self, state: State) -> bool:
-        """Whether somebody must act: something waits that is not quiet, or something entered and nobody answers it."""
-        return not all(is_quiet(name) for name in self.waiting()) or bool(
-            self.in_flight() and self.unanswered(state)
-        )
+        """Whether somebody must act: something waits that is not quiet, or something entered and nobody answers it.
+
+        For long nobody answers in a turn either: Esc ends one without a word, and the agent only seems to work.
+        """
+        if not all(is_quiet(name) for name in self.waiting()):
+            return True
+        flying = self.in_flight()
+        if not flying or self.unanswered(state):
+            return bool(flying)
+        claims = [self._receipt(self.claimed, name)["claimed_at"] or 0 for name in flying]
+        seems_busy = state["doing"] in ("working", "blocked")
+        return seems_busy and clock.now() - max(state["since"], *claims) > rules.REMIND
 
     def remind(self, names: list[str]) -> None:
         """Count a reminder of entries that nobody answered."""
@@ -179,19 +215,23 @@ class Mailbox:
             receipt["claimed_at"] = clock.now()
             files.write(f"{self.claimed}/{name}", store.pack(receipt), durable=False)
 
-    def end(self, message_id: str, state: Progress, reason: str | None = None) -> bool:
-        """Take a message that still waits out of the queue for good.
+    def end(
+        self, message_id: str, state: Progress, reason: str | None = None, *, on_its_way: bool = False
+    ) -> bool:
+        """Take a message that still waits out of the queue for good; with `on_its_way` also one that was claimed.
 
         `cancelled`, `undeliverable`, or `read`: the person has looked at it, which no transcript shows.
         """
-        for name in self.waiting():
+        flying = [(self.claimed, name) for name in self.in_flight()] if on_its_way else []
+        for folder, name in [*((self.queue, name) for name in self.waiting()), *flying]:
             if entry_id(name) == message_id:
-                receipt = self._receipt(self.queue, name)
+                receipt = self._receipt(folder, name)
                 receipt.update({"state": state, "reason": reason})
                 if state == "read":
                     now = clock.now()
                     receipt.update({"claimed_at": now, "delivered_at": now, "read_at": now})
-                self._finish(self.queue, name, receipt)
+                self._finish(folder, name, receipt)
+                self._log(receipt)
                 return True
         return False
 
@@ -219,6 +259,14 @@ class Mailbox:
             if _is_entry(name)
         ]
 
+    def _log(self, receipt: Receipt) -> None:
+        """Tell the audit log what became of a message here. Whoever finds it out tells it, and only once."""
+        message = load_message(self.root, receipt["id"])
+        audit.moved(
+            self.root, audit.STEPS[receipt["state"]], message, self.key, boundary=receipt["boundary"],
+            session=receipt["session_id"], reason=receipt.get("reason"),
+        )  # fmt: skip
+
     def _carry(self, name: str, receipt: Receipt) -> None:
         # Content first, place second: killed in between, it still waits.
         before = files.read(f"{self.queue}/{name}")
@@ -229,6 +277,12 @@ class Mailbox:
             # A folder that takes nothing is no delivery that failed: it must not use up the attempts.
             files.write(f"{self.queue}/{name}", before, durable=False)
             raise
+
+    def _claimable(self, want: Want) -> list[str]:
+        names = [name for name in self.waiting() if want == "all" or is_urgent(name)]
+        if want == "all" and names and self._unproven_before(names[-1]):
+            return [name for name in names if is_urgent(name)]
+        return names
 
     def _unproven_before(self, name: str) -> bool:
         return any(

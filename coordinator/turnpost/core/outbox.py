@@ -5,7 +5,20 @@ from __future__ import annotations
 import hashlib
 from contextlib import ExitStack
 
-from turnpost.core import bell, clock, files, home, ids, mailbox, registry, store, subagents, text
+from turnpost.core import (
+    audit,
+    bell,
+    clock,
+    files,
+    home,
+    ids,
+    mailbox,
+    registry,
+    store,
+    subagents,
+    text,
+    threads,
+)
 from turnpost.core.errors import Refused
 
 TYPE_CHECKING = False
@@ -51,19 +64,22 @@ def compose(
     replied: Message | None = None,
     quiet: bool = False,
     redacted: int = 0,
+    choice: int | None = None,
 ) -> Message:
     """A new message; `replied` is the one it answers. The body has passed `check_body`."""
     now = clock.now()
     identifier = ids.new("msg", now)
-    names = sorted({sender["name"], *(party["name"] for party in to)})
-    return {
+    message: Message = {
         "v": 1, "id": identifier, "sender": sender, "to": list(to), "kind": kind,
-        "thread": thread or "+".join(names), "body": body, "urgent": urgent, "sent": now, "reply_to": reply_to,
+        "thread": thread or threads.of_names(party["name"] for party in (sender, *to)), "body": body, "urgent": urgent, "sent": now, "reply_to": reply_to,
         "refs": list(refs), "options": list(options), "quiet": quiet, "redacted": redacted,
         "origin": replied.get("origin", replied["id"]) if replied else identifier,
         # What the person says begins a chain anew: the count is of agents who answer each other.
         "hops": replied.get("hops", 0) + 1 if replied and sender["kind"] != "person" else 0,
     }  # fmt: skip
+    if choice is not None:
+        message["choice"] = choice
+    return message
 
 
 def send(
@@ -90,13 +106,21 @@ def send(
             if subagents.is_subagent(box.key):
                 _check_lives(root, box.key, name)
             _check_room(box, name, subagent_limit if subagents.is_subagent(box.key) else limit)
-        record = f"{home.outbox(root)}/{message['id']}.json"
-        files.write(record, store.pack(message))
-        for box in boxes:
-            copies[box.key] = _count_copy(box, digest)
-            box.put(message, digest, clock.now())
-            _announce(root, box.key)
-        _keep(root, message["id"])
+        try:
+            files.write(f"{home.outbox(root)}/{message['id']}.json", store.pack(message))
+            for box in boxes:
+                copies[box.key] = _count_copy(box, digest)
+                box.put(message, digest, clock.now())
+                _announce(root, box.key)
+            _keep(root, message)
+        except OSError:
+            _take_back(root, message, boxes)
+            raise
+        for box in boxes:  # while they are locked, so that no claim is told before it
+            audit.moved(
+                root, "send", message, box.key, thread=message["thread"], urgent=message["urgent"],
+                redacted=message.get("redacted", 0),
+            )  # fmt: skip
     for box in boxes:
         bell.ring_waiter(root, box.key)
     return copies
@@ -121,11 +145,22 @@ def recover(root: str, older_than: float = 10.0) -> list[str]:
             for box in boxes:
                 box.put(message, "", clock.now())
                 _announce(root, box.key)
-            _keep(root, message_id)
+            _keep(root, message)
+            for box in boxes:
+                audit.moved(root, "send-recovered", message, box.key)
         for box in boxes:
             bell.ring_waiter(root, box.key)
         finished.append(message_id)
     return finished
+
+
+def _take_back(root: str, message: Message, boxes: Sequence[mailbox.Mailbox]) -> None:
+    """Undo a send that failed half way (disk full), under its locks: its sender is told so, and will send again."""
+    for box in boxes:
+        box.withdraw(message["id"])
+    files.unlink(f"{home.outbox(root)}/{message['id']}.json")
+    files.unlink(f"{mailbox.message_folder(root, message['id'])}/message.json")
+    threads.forget(root, message)
 
 
 def _check_room(box: mailbox.Mailbox, name: str, limit: int) -> None:
@@ -155,10 +190,12 @@ def _announce(root: str, key: str) -> None:
         subagents.announce(root, key)
 
 
-def _keep(root: str, message_id: str) -> None:
-    folder = mailbox.message_folder(root, message_id)
+def _keep(root: str, message: Message) -> None:
+    folder = mailbox.message_folder(root, message["id"])
     files.mkdir(folder)
-    files.move(f"{home.outbox(root)}/{message_id}.json", f"{folder}/message.json")
+    # Before the move: a send killed in between is finished by `recover`, which indexes once more.
+    threads.index(root, message)
+    files.move(f"{home.outbox(root)}/{message['id']}.json", f"{folder}/message.json")
     for path in (folder, folder.rpartition("/")[0]):
         files.sync_folder(path)
 

@@ -14,19 +14,21 @@ if TYPE_CHECKING:
     class Party(TypedDict):
         """Who sends or receives: the person, an agent, one of its subagents (`sub`), or turnpost itself.
 
-        `key` is the mailbox: an agent's key, and for a subagent `KEY~SUB`.
+        `key` is the mailbox: an agent's key, and for a subagent `KEY~SUB`. `kin` is in a recipient what its sender is to it.
         """
 
         kind: Literal["person", "agent", "system"]
         name: str
         key: str
         sub: NotRequired[str]
+        kin: NotRequired[Literal["parent", "child"]]
 
     class Message(TypedDict):
         """What was sent. Written once, never changed.
 
         `origin` is the id of the message that began the exchange and `hops` how many replies lie between. A `quiet` one
-        does not resume a stopped agent. `redacted` counts the secrets taken out of the body.
+        does not resume a stopped agent. `redacted` counts the secrets taken out of the body. `choice` is the number of the
+        question's option that an answer takes.
         """
 
         v: int
@@ -45,6 +47,7 @@ if TYPE_CHECKING:
         hops: NotRequired[int]
         quiet: NotRequired[bool]
         redacted: NotRequired[int]
+        choice: NotRequired[int]
 
     class Receipt(TypedDict):
         """How far one message has come with one recipient. Where the file lies is the truth, this is the detail."""
@@ -62,6 +65,7 @@ if TYPE_CHECKING:
         digest: str
         reason: NotRequired[str | None]
         reminders: NotRequired[int]
+        nudges: NotRequired[int]
         claim: NotRequired[Claim | None]
 
     class Claim(TypedDict):

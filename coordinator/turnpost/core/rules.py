@@ -39,6 +39,8 @@ REMIND = 20.0
 """Seconds after which an idle agent is reminded of a message that entered but was not answered."""
 REMINDERS = 3
 """Times an agent is reminded of one message."""
+NUDGES = 3
+"""Times an agent is woken for one message that its prompt hook is to bring; after that the waiter brings it."""
 DELIVERIES = 5
 """Times a message is handed over without proof before it counts as undeliverable."""
 
@@ -62,18 +64,27 @@ def stop_may_block(stops: int, cap: int) -> bool:
 
 
 def waiter_takes(
-    state: State | None, *, armed_by_stop: bool, armed_at: float, held: bool, now: float
+    state: State | None,
+    *,
+    armed_by_stop: bool,
+    armed_at: float,
+    held: bool,
+    now: float,
+    armed_by_prompt: bool = False,
 ) -> bool:
     """Whether a live waiter may claim now: only while the session is idle.
 
     What comes in mid-turn is left to PostToolBatch and Stop, which claim at the last moment; a text the harness holds
     for a running turn would be lost with it. A Stop hook that failed records nothing; the waiter armed by the same
     Stop knows better after a moment. One that blocked records that too, and may be done before the waiter has begun:
-    only a record that is clearly older than the waiter shows a failure then.
+    only a record that is clearly older than the waiter shows a failure then. With a waiter armed by a prompt a turn
+    begins, whose hook may not have recorded it yet.
     """
     if held or state is None:
         return False
     doing = effective(state, now, True)
+    if armed_by_prompt and state["since"] < armed_at and now - armed_at < START_GRACE:
+        return False
     failed_before = armed_at - (IDLE_DOUBT if state["stops"] else 0.0)
     if (
         doing == "working"

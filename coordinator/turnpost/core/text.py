@@ -7,6 +7,7 @@ import unicodedata
 
 RESERVED = frozenset({"person", "system", "parent", "turnpost", "all"})
 NAME_LIMIT = 64
+_TAG = re.compile(r"<[\s\\/]*[a-z]", re.IGNORECASE)
 _OURS = re.compile(r"<(?=\s*/?\s*(?:message|system-reminder)(?![\w.-]))", re.IGNORECASE)
 
 
@@ -27,6 +28,15 @@ def units(text: str) -> int:
 def inert(body: str) -> str:
     """The body with the `<` of what would open or close our element, or the harness's, written as `&lt;`."""
     return _OURS.sub("&lt;", body)
+
+
+def tagged(body: str) -> bool:
+    """Whether a body holds what looks like an element.
+
+    In the text of a waiter Claude Code puts a backslash into every element that its own notifications know, `<summary>`
+    and `<status>` among them. Added context it leaves alone.
+    """
+    return _TAG.search(body) is not None
 
 
 def visible(text: str) -> str:

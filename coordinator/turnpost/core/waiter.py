@@ -1,7 +1,7 @@
 """The waiter: one process per idle agent that sleeps in the kernel until a message lands.
 
 It ends in one of two ways: exit 0 in silence, or exit 2 after a claim, with the messages on stderr, which wakes the
-session. Exit 2 has no cap in the harness: it leaves from one line, and only after a claim.
+session. Exit 2 has no cap in the harness: it leaves from one line, and only after a claim or a wake that was counted.
 """
 
 from __future__ import annotations
@@ -25,10 +25,10 @@ REGISTRATION = 10.0
 """Seconds a SessionStart hook, which runs beside us, may take to register the session."""
 
 
-def main(root: str) -> None:
-    """Wait, and leave by exit 0, or by exit 2 with what was claimed."""
+def main(root: str, begun: bytes = b"") -> None:
+    """Wait, and leave by exit 0, or by exit 2 with what was claimed. `begun` is what was already read of the input."""
     try:
-        entering = _wait(root)
+        entering = _wait(root, begun)
     except Exception as error:  # noqa: BLE001 - the last guard: anything but silence could wake a session
         deliver.log_failure(root, "waiter", error)
         return
@@ -39,8 +39,8 @@ def main(root: str) -> None:
         os._exit(2)  # the one line that wakes a session
 
 
-def _wait(root: str) -> str:
-    payload = deliver.read_input()
+def _wait(root: str, begun: bytes) -> str:
+    payload = deliver.read_input(begun)
     event, session_id = payload.get("hook_event_name"), str(payload.get("session_id", ""))
     waiter: Waiter = {
         "v": 1, "id": f"{os.getpid()}-{int(clock.monotonic() * 1000)}", "pid": os.getpid(), "token": procs.token(os.getpid()),
@@ -112,7 +112,7 @@ def _take_over(root: str, key: str, waiter: Waiter) -> bool:
 
 
 def _listen(root: str, key: str, waiter: Waiter, fd: int, payload: deliver.Payload) -> str:
-    by_stop = payload.get("hook_event_name") == "Stop"
+    event = str(payload.get("hook_event_name"))
     box = Mailbox(root, key)
     start = procs.token(waiter["harness_pid"])
     while True:
@@ -126,7 +126,7 @@ def _listen(root: str, key: str, waiter: Waiter, fd: int, payload: deliver.Paylo
         pause = ROUND
         waiting = box.waiting()
         if waiting or box.in_flight():
-            entering = _try(box, waiter, by_stop, str(payload.get("transcript_path", "")))
+            entering = _try(box, waiter, event, str(payload.get("transcript_path", "")))
             if entering:
                 return entering
             pause = SOON if waiting else ROUND
@@ -137,7 +137,7 @@ def _listen(root: str, key: str, waiter: Waiter, fd: int, payload: deliver.Paylo
             pass
 
 
-def _try(box: Mailbox, waiter: Waiter, by_stop: bool, transcript: str) -> str:
+def _try(box: Mailbox, waiter: Waiter, event: str, transcript: str) -> str:
     """Claim what may enter now. Unreadable or busy surroundings are waited out: nobody else arms a waiter."""
     try:
         with box.lock(1.0):
@@ -148,11 +148,17 @@ def _try(box: Mailbox, waiter: Waiter, by_stop: bool, transcript: str) -> str:
                 return ""  # this process has gone on to another conversation
             now = clock.now()
             if not rules.waiter_takes(
-                state, armed_by_stop=by_stop, armed_at=waiter["since"], held=box.held(), now=now
-            ):
+                state, armed_by_stop=event == "Stop", armed_by_prompt=event == "UserPromptSubmit",
+                armed_at=waiter["since"], held=box.held(), now=now,
+            ):  # fmt: skip
                 return ""
             if box.in_flight():
                 box.settle(state)
+            garbled = box.garbled()
+            if garbled:
+                # The prompt hook, which runs with every wake, brings them; counted, or a broken one would end in a loop.
+                box.nudge(garbled)
+                return render.NUDGE
             name = deliver.name_of(box.root, box.key)
             blocks = box.claim(
                 "rewake",

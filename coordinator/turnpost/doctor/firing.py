@@ -18,7 +18,7 @@ from contextlib import contextmanager
 from pathlib import Path
 from typing import Any, NamedTuple
 
-from turnpost.core import bell, files, mailbox, outbox, registry, render, store
+from turnpost.core import bell, briefing, files, mailbox, outbox, registry, render, store
 from turnpost.core.environment import clean_environment
 from turnpost.doctor.results import Check, fail, ok, warn
 
@@ -35,7 +35,7 @@ Command = tuple[str, ...]
 
 
 class Fired(NamedTuple):
-    """How one hook ended. `mark` is what it should have brought, empty when it should have kept silent."""
+    """How one hook ended. `mark` is what it should have said, empty when it should have kept silent."""
 
     event: str
     script: str
@@ -82,6 +82,7 @@ def fire(hooks: Sequence[tuple[str, Command]]) -> list[Check]:
         key = registry.key_of_session(session.root, session.session_id)
         if key is None:
             return [*check_fired(fired), *check_registered(False)]
+        fired[0] = fired[0]._replace(mark=briefing.OPENING)  # an agent is told who it is
         fired += [session.run(event, plain[event]) for event in _TURN if event in plain]
         fired += [
             session.run(event, plain[event], session.send(key)) for event in _BRINGING if event in plain

@@ -13,7 +13,7 @@ from turnpost.doctor.results import Check, fail, ok, warn
 from turnpost.service import process
 
 NAME = "coordinator"
-_TAIL = 256 * 1024
+_FAILURES = ("hook-failed", "trouble", "resume-failed")
 _RECENT = 86_400.0
 
 
@@ -80,21 +80,24 @@ def check_log(troubles: Sequence[Trouble], now: float) -> list[Check]:
 
 
 def troubles(root: str) -> list[Trouble]:
-    """The failures at the end of the log."""
+    """The failures that the log tells of."""
     try:
-        data = files.read(home.log(root), 1 << 26)[-_TAIL:]
+        data = files.read(home.log(root), 1 << 26)
     except (OSError, BadFile):
         return []
     found: list[Trouble] = []
+    words = [f'"{action}"'.encode() for action in _FAILURES]
     for line in data.splitlines():
+        if not any(word in line for word in words):
+            continue
         try:
             entry = json.loads(line)
-            if entry["action"] in ("hook-failed", "trouble", "resume-failed"):
+            if entry["action"] in _FAILURES:
                 found.append(
                     Trouble(clock.parse(entry["at"]) or 0.0, entry["action"], str(entry.get("error")))
                 )
         except (ValueError, KeyError, TypeError):
-            continue  # the first line of the tail is cut
+            continue  # cut off on a full disk
     return found
 
 

@@ -1,6 +1,14 @@
-"""The hooks in Claude Code's settings: put in, taken out, looked for. Nothing here prints."""
+"""The hooks and the tool server in Claude Code's configuration: put in, taken out, looked for. Nothing here prints."""
 
-from turnpost.install.actions import Action, InstallResult, install, settings_for_launch, uninstall
+from turnpost.install.actions import (
+    Action,
+    FileResult,
+    InstallResult,
+    install,
+    settings_for_launch,
+    tools_for_launch,
+    uninstall,
+)
 from turnpost.install.errors import SettingsRefused
 from turnpost.install.settings_file import SCOPES, Scope
 from turnpost.install.survey import InstalledHook, installed_hooks, settings_problems
@@ -8,6 +16,7 @@ from turnpost.install.survey import InstalledHook, installed_hooks, settings_pro
 __all__ = [
     "SCOPES",
     "Action",
+    "FileResult",
     "InstallResult",
     "InstalledHook",
     "Scope",
@@ -16,5 +25,6 @@ __all__ = [
     "installed_hooks",
     "settings_for_launch",
     "settings_problems",
+    "tools_for_launch",
     "uninstall",
 ]

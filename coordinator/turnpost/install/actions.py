@@ -1,20 +1,22 @@
-"""Installing the hooks into a settings file and taking them out again."""
+"""Installing the hooks and the tool server into Claude Code's files and taking them out again."""
 
 from __future__ import annotations
 
+import json
 import os
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any, Literal
 
 from turnpost.core import files
 from turnpost.core.errors import LockBusy
-from turnpost.install import backup
+from turnpost.install import backup, servers
 from turnpost.install.backup import Backup
+from turnpost.install.edits import Edit, Hooks, add_all, remove_all
 from turnpost.install.errors import SettingsRefused
 from turnpost.install.interpreter import chosen_python, default_python
-from turnpost.install.merge import command_of, entries, hooks_block, merge, remove
+from turnpost.install.merge import command_of, entries, hooks_block
 from turnpost.install.settings_file import (
     Scope,
     SettingsFile,
@@ -33,19 +35,61 @@ _TRIES = 3
 
 
 @dataclass(frozen=True, slots=True)
-class InstallResult:
-    """What was done to a settings file, or with a dry run what would be.
+class FileResult:
+    """What was done to one file, or with a dry run what would be.
 
-    `diff` is a unified diff, empty when nothing changes. `action` is ``installed`` (no hooks of ours before),
-    ``updated`` (older ones replaced), ``removed`` (our entries only, the file was edited since), ``restored`` (byte
-    for byte as before the install) or ``unchanged``.
+    `diff` is a unified diff, empty when nothing changes. `action` is ``installed`` (nothing of ours before),
+    ``updated`` (an older install replaced, or something added to it), ``removed`` (our entries only, the file was
+    edited since), ``restored`` (byte for byte as before the install) or ``unchanged``.
     """
 
     path: Path
-    scope: Scope
-    changed: bool
-    diff: str
     action: Action
+    diff: str
+
+    @property
+    def changed(self) -> bool:
+        """Whether the file is, or would be, another one than before."""
+        return self.action != "unchanged"
+
+
+@dataclass(frozen=True, slots=True)
+class InstallResult:
+    """What was done, file by file; the settings are the first."""
+
+    scope: Scope
+    files: tuple[FileResult, ...]
+
+    @property
+    def path(self) -> Path:
+        """The settings file."""
+        return self.files[0].path
+
+    @property
+    def changed(self) -> bool:
+        """Whether any file has changed."""
+        return any(file.changed for file in self.files)
+
+    @property
+    def diff(self) -> str:
+        """All differences, one after the other."""
+        return "".join(file.diff for file in self.files)
+
+    @property
+    def action(self) -> Action:
+        """What was done to the settings; where those stay, to the next file that does not."""
+        for file in self.files:
+            if file.changed:
+                return file.action
+        return "unchanged"
+
+
+@dataclass(frozen=True, slots=True)
+class _Target:
+    """A file, and what goes into it or comes out."""
+
+    path: Path
+    edits: tuple[Edit, ...]
 
 
 @dataclass(frozen=True, slots=True)
@@ -55,29 +99,57 @@ class _Plan:
     record: Backup | None  # what is kept for an uninstall; None: nothing
 
 
-def install(
-    scope: Scope, project_dir: Path, *, dry_run: bool = False, python: Path | None = None
-) -> InstallResult:
-    """Merge turnpost's hooks into the settings of a scope; twice is once.
+_Planner = Callable[[SettingsFile, Sequence[Edit]], _Plan]
 
-    *python* is the interpreter that runs the hooks (default: the one under this process's environment). Raises
-    SettingsRefused when the file or the interpreter cannot be used; nothing is written then.
+
+def install(
+    scope: Scope,
+    project_dir: Path,
+    *,
+    dry_run: bool = False,
+    python: Path | None = None,
+    tools: bool = True,
+    allow_tools: bool = False,
+) -> InstallResult:
+    """Merge turnpost's hooks into the settings of a scope, and register its tool server there; twice is once.
+
+    *python* is the interpreter that runs the hooks (default: the one under this process's environment). No permission
+    is added unless *allow_tools* asks for it. Raises SettingsRefused when a file or the interpreter cannot be used;
+    nothing is written then.
     """
-    block = _block(python)
-    return _apply(scope, project_dir, lambda file: _plan_install(file, block), dry_run=dry_run)
+    edits: list[Edit] = [Hooks(_block(python))]
+    targets: list[_Target] = []
+    if tools:
+        # The approval first: a background session that meets the server without it stands still and asks.
+        edits += [servers.APPROVED] if scope == "project" else []
+        path, edit = servers.registration(scope, project_dir)
+        targets = [_Target(path, (edit,))]
+    edits += [servers.ALLOWED] if allow_tools else []
+    targets.insert(0, _Target(settings_path(scope, project_dir), tuple(edits)))
+    return InstallResult(scope, _apply(scope, project_dir, targets, _plan_install, dry_run=dry_run))
 
 
 def uninstall(scope: Scope, project_dir: Path, *, dry_run: bool = False) -> InstallResult:
-    """Undo `install`: the file as it was, byte for byte, or without our entries when a person edited it since.
+    """Undo `install`: each file as it was, byte for byte, or without our entries when it was edited since.
 
     Raises SettingsRefused like `install`.
     """
-    return _apply(scope, project_dir, _plan_uninstall, dry_run=dry_run)
+    path, edit = servers.registration(scope, project_dir)
+    settings = (Hooks({}), servers.APPROVED, servers.ALLOWED)
+    targets = [_Target(path, (edit,)), _Target(settings_path(scope, project_dir), settings)]
+    done = _apply(scope, project_dir, targets, _plan_uninstall, dry_run=dry_run)
+    return InstallResult(scope, done[::-1])
 
 
 def settings_for_launch(python: Path | None = None) -> dict[str, Any]:
     """``{"hooks": …}`` for the ``--settings`` of a launched agent. Raises SettingsRefused for a bad interpreter."""
     return {"hooks": _block(python)}
+
+
+def tools_for_launch() -> list[str]:
+    """The options that give a launched agent the tools, allowed. Claude Code keeps them for a resume."""
+    # With `=`: an option that takes several words would swallow what follows.
+    return [f"--mcp-config={json.dumps(servers.config())}", f"--allowedTools={','.join(servers.TOOLS)}"]
 
 
 def _block(python: Path | None) -> dict[str, Any]:
@@ -90,23 +162,18 @@ def _block(python: Path | None) -> dict[str, Any]:
 
 
 def _apply(
-    scope: Scope, project_dir: Path, plan: Callable[[SettingsFile], _Plan], *, dry_run: bool
-) -> InstallResult:
-    path = settings_path(scope, project_dir)
+    scope: Scope, project_dir: Path, targets: Sequence[_Target], plan: _Planner, *, dry_run: bool
+) -> tuple[FileResult, ...]:
     if scope != "user" and not project_dir.is_dir():
         raise SettingsRefused(f"there is no folder {project_dir}")
+    # All are looked at before the first is written. A dry run ends here, without the lock: that would make a folder.
+    looks = [_look(target, plan) for target in targets]
     if dry_run:
-        # Without the lock: it would make a folder, and a dry run leaves nothing behind.
-        file = read_settings(path)
-        return _result(scope, path, file, _planned(path, file, plan))
+        return tuple(_result(target.path, *look) for target, look in zip(targets, looks, strict=True))
     try:
         files.mkdir(backup.folder())
         with files.Lock(backup.folder() + "/lock", _LOCK_SECONDS):
-            for _ in range(_TRIES):
-                file = read_settings(path)
-                planned = _planned(path, file, plan)
-                if planned.action == "unchanged" or _carry_out(file, planned):
-                    return _result(scope, path, file, planned)
+            return tuple([_change(target, plan) for target in targets])
     except LockBusy as error:
         raise SettingsRefused(
             f"another install has been running for {_LOCK_SECONDS:g} s; try again"
@@ -115,45 +182,60 @@ def _apply(
         raise SettingsRefused(
             f"{error.filename or backup.folder()} cannot be used: {error.strerror}"
         ) from error
-    raise SettingsRefused(f"{path} keeps changing under another program; try again")
 
 
-def _planned(path: Path, file: SettingsFile, plan: Callable[[SettingsFile], _Plan]) -> _Plan:
+def _change(target: _Target, plan: _Planner) -> FileResult:
+    for _ in range(_TRIES):
+        file, planned = _look(target, plan)
+        if planned.action == "unchanged":
+            return _result(target.path, file, planned)
+        with servers.claude_lock(target.path):
+            if _carry_out(file, planned):
+                return _result(target.path, file, planned)
+    raise SettingsRefused(f"{target.path} keeps changing under another program; try again")
+
+
+def _look(target: _Target, plan: _Planner) -> tuple[SettingsFile, _Plan]:
+    file = read_settings(target.path)
     try:
-        return plan(file)
+        return file, plan(file, target.edits)
     except SettingsRefused as error:
-        if str(path) in error.message:
+        if str(target.path) in error.message:
             raise
-        raise SettingsRefused(f"{path}: {error.message}; it was left alone") from error
+        raise SettingsRefused(f"{target.path}: {error.message}; it was left alone") from error
 
 
-def _plan_install(file: SettingsFile, block: dict[str, Any]) -> _Plan:
-    merged = merge(file.settings, block)
+def _plan_install(file: SettingsFile, edits: Sequence[Edit]) -> _Plan:
+    merged = add_all(edits, file.settings)
     record = backup.load(file.path)
     if file.data is not None and merged == file.settings:
         return _Plan("unchanged", file.data, record)
     data = encode(file.path, changed_text(file, merged))
-    had = bool(entries(file.settings))
+    had = any(edit.present(file.settings) for edit in edits)
     if record is None or not record.wrote(file.data):
-        record = Backup(_without_ours(file) if had else file.data, (), not file.path.parent.exists())
+        record = Backup(_without_ours(file, edits) if had else file.data, (), not file.path.parent.exists())
     return _Plan("updated" if had else "installed", data, record.adding(data))
 
 
-def _plan_uninstall(file: SettingsFile) -> _Plan:
+def _plan_uninstall(file: SettingsFile, edits: Sequence[Edit]) -> _Plan:
     record = backup.load(file.path)
-    if file.data is None or not (entries(file.settings) or (record and record.wrote(file.data))):
+    wrote = record is not None and record.wrote(file.data)
+    if file.data is None or not (wrote or any(edit.present(file.settings) for edit in edits)):
         return _Plan("unchanged", file.data, None)
-    rest = remove(file.settings)
+    if record is not None and wrote:
+        return _Plan("restored", record.original, None)
+    original = _content(file.path, record) if record else {}
+    rest = remove_all(edits, file.settings, original)
     # Claude Code rewrites the file too, when a permission is granted and taken back, say: then the letters differ
     # and the content does not.
-    if record and (record.wrote(file.data) or rest == _content(file.path, record)):
+    if record and rest == original:
         return _Plan("restored", record.original, None)
     return _Plan("removed", encode(file.path, changed_text(file, rest)), None)
 
 
-def _without_ours(file: SettingsFile) -> bytes:
+def _without_ours(file: SettingsFile, edits: Sequence[Edit]) -> bytes:
     """What an uninstall gives back when the first install's record is lost or the file was edited since."""
-    return encode(file.path, changed_text(file, remove(file.settings)))
+    return encode(file.path, changed_text(file, remove_all(edits, file.settings, {})))
 
 
 def _content(path: Path, record: Backup) -> dict[str, Any]:
@@ -183,7 +265,7 @@ def _remove_empty(folder: Path) -> None:
         return
 
 
-def _result(scope: Scope, path: Path, file: SettingsFile, planned: _Plan) -> InstallResult:
+def _result(path: Path, file: SettingsFile, planned: _Plan) -> FileResult:
     new = None if planned.data is None else planned.data.decode("utf-8")
     diff = difference(path, None if file.data is None else file.text, new)
-    return InstallResult(path, scope, planned.action != "unchanged", diff, planned.action)
+    return FileResult(path, planned.action, diff)

@@ -30,13 +30,13 @@ class Forked(NamedTuple):
     message_id: str
 
 
-def wake(root: str, session_id: str, body: str) -> Forked:
-    """Fork the foreign session and send the fork `body` as the person.
+def wake(root: str, session_id: str, body: str, redacted: int = 0) -> Forked:
+    """Fork the foreign session and send the fork `body` as the person; `redacted` secrets were taken out of it.
 
     Raises NotFound for a session that Claude Code does not list, and HarnessError when the copy does not come up; then
     its name is free again and nothing waits.
     """
-    from turnpost.install import settings_for_launch
+    from turnpost.install import settings_for_launch, tools_for_launch
 
     claude = Claude.find()
     session = _listed(claude, session_id)
@@ -45,11 +45,11 @@ def wake(root: str, session_id: str, body: str) -> Forked:
     person = registry.person(root)
     agent = _reserve(root, session, folder)
     settings = {"env": {"TURNPOST_AGENT": agent["key"], "TURNPOST_HOME": root}, **settings_for_launch()}
-    message = outbox.compose(registry.party(person), [registry.party(agent)], body)
+    message = outbox.compose(registry.party(person), [registry.party(agent)], body, redacted=redacted)
     outbox.send(root, message, [agent])
     started = None
     try:
-        started = claude.fork(full, render.NUDGE, cwd=folder, settings=settings)
+        started = claude.fork(full, render.NUDGE, cwd=folder, settings=settings, options=tools_for_launch())
         if not wait_until(lambda: _lives(root, agent["key"]), clock.monotonic() + CONFIRM_SECONDS):
             raise HarnessError(
                 f"the copy of {full} showed no sign of life within {CONFIRM_SECONDS:g} s: {started.output[:200]}"

@@ -98,10 +98,7 @@ class Coordinator:
             agent = registry.load_agent(self._root, key)
             flying = box.in_flight()
             if flying and self._memory_of(key).transcript_moved(state):
-                for receipt in box.settle(state):
-                    self._log.write(
-                        receipt["state"], agent=key, message=receipt["id"], boundary=receipt["boundary"]
-                    )
+                box.settle(state)
                 flying = box.in_flight()
             waiting = box.waiting()
             reports = reporting.waiting(self._root, key)
@@ -210,7 +207,8 @@ class Coordinator:
 
     def _give_up(self, key: str, box: Mailbox, reason: str) -> None:
         with box.lock(5.0):
-            ids = [receipt["id"] for receipt in box.waiting_receipts() if receipt["state"] == "queued"]
+            # What entered a conversation that cannot be brought back is not read by anybody any more either.
+            ids = [receipt["id"] for receipt in box.waiting_receipts()]
             state = store.load_state(self._root, key)
             if state is not None:
                 state["resume"] = None
@@ -227,8 +225,7 @@ class Coordinator:
 
     def _housekeeping(self) -> None:
         """Finish what killed processes left, and look at every agent once: the bells are only hints."""
-        for message_id in outbox.recover(self._root):
-            self._log.write("send-recovered", message=message_id)
+        outbox.recover(self._root)
         files.sweep(home.outbox(self._root), 60.0)
         for key in files.names(home.agents(self._root)):
             box = Mailbox(self._root, key)

@@ -97,7 +97,7 @@ def run(root: str) -> None:
             return
         coordinator = Coordinator(root)
         for number in (signal.SIGTERM, signal.SIGINT):
-            signal.signal(number, lambda *_: coordinator.stop())
+            signal.signal(number, lambda _number, _frame: coordinator.stop())
         pid = os.getpid()
         files.write(
             _record(root), store.pack({"v": 1, "pid": pid, "token": procs.token(pid), "since": clock.now()})

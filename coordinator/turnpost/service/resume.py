@@ -69,6 +69,7 @@ class Resumer:
                 "pending": True,
             }
             store.save_state(self._root, key, state)
+            box.remind(box.unanswered(state))
             return agent, state
 
     def _attempt(self, key: str, agent: Agent, state: State, *, stop_first: bool) -> bool:

@@ -16,17 +16,19 @@ class Bells(FileSystemEventHandler):
         self._observer = Observer()
         self._observer.schedule(self, folder)
         self._observer.daemon = True
+        self._watching = False
 
     def start(self) -> None:
         """Begin to listen. Without a watch (limits reached) the rounds alone go on, more slowly."""
         try:
             self._observer.start()
+            self._watching = True
         except OSError:
-            self._observer = None  # type: ignore[assignment]
+            pass
 
     def stop(self) -> None:
         """Stop listening."""
-        if self._observer is not None:
+        if self._watching:
             self._observer.stop()
             self._observer.join(2.0)
 

@@ -1,0 +1,75 @@
+"""Refusals go into the audit log too: the one thing that a refused command leaves behind."""
+
+from __future__ import annotations
+
+import functools
+from collections.abc import Callable, Iterator, Sequence
+from contextlib import contextmanager
+from typing import Concatenate, ParamSpec, TypeVar
+
+from turnpost.core import audit, registry, sender, text
+from turnpost.core.errors import NotFound, Refused, TurnpostError
+from turnpost.core.sender import Speaker
+
+_T = TypeVar("_T", bound=str | Sequence[str])
+_P = ParamSpec("_P")
+_R = TypeVar("_R")
+_Action = Callable[Concatenate[str, _T, _P], _R]
+_ROOM = 200
+
+
+@contextmanager
+def refusing(
+    root: str, what: str, about: str | Sequence[str], speaker: Speaker | None = None
+) -> Iterator[None]:
+    """Log what is refused within; `what` is what was tried, `about` with whom."""
+    try:
+        yield
+    except Refused as error:
+        _log(root, what, about, error, speaker)
+        raise
+
+
+def refusals(what: str) -> Callable[[_Action[_T, _P, _R]], _Action[_T, _P, _R]]:
+    """Log what an action refuses; `what` is what was tried. The action is told a home and whom or what it is about."""
+
+    def wrap(action: _Action[_T, _P, _R]) -> _Action[_T, _P, _R]:
+        @functools.wraps(action)
+        def audited(root: str, about: _T, /, *args: _P.args, **kwargs: _P.kwargs) -> _R:
+            given = kwargs.get("speaker")
+            with refusing(root, what, about, given if isinstance(given, Speaker) else None):
+                return action(root, about, *args, **kwargs)
+
+        return audited
+
+    return wrap
+
+
+def _log(root: str, what: str, about: str | Sequence[str], error: Refused, given: Speaker | None) -> None:
+    if error.logged:  # by an action that this one is made of
+        return
+    error.logged = True
+    try:
+        voice = given or sender.who(root)
+        caller = f"foreign {voice.foreign_pid}" if voice.foreign_pid else voice.agent["name"]
+        names = [about] if isinstance(about, str) else list(about)
+        context = {
+            "tried": what, "rule": error.rule, "from": caller, "by": voice.agent["key"],
+            "to": text.visible(", ".join(names))[:_ROOM], **_target(root, voice, names),
+            "numbers": {name: value for name, value in error.numbers.items() if isinstance(value, (str, int, float))},
+        }  # fmt: skip
+    except (TurnpostError, OSError):
+        return
+    audit.write(root, "refusal", **context)
+
+
+def _target(root: str, voice: Speaker, names: list[str]) -> dict[str, object]:
+    """Which agent it was about, and which way it would have gone, where that can be told."""
+    word = text.name_key(names[0]) if len(names) == 1 else ""
+    try:
+        key = registry.PERSON if word == registry.PERSON else registry.find(root, word)["key"]
+    except NotFound:
+        return {}
+    if voice.foreign_pid:
+        return {"agent": key}
+    return {"agent": key, "direction": audit.direction(root, registry.party(voice.agent), key)}

@@ -1,0 +1,209 @@
+"""Threads: which there are, what stands in one, and finding messages again. Looking marks nothing as read."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING
+
+from turnpost.actions import people, receipts, searching
+from turnpost.actions.results import Found, Thread, ThreadLine, Threads
+from turnpost.actions.searching import EVERYTHING, Query
+from turnpost.core import clock, ids, mailbox, missions, registry, text, threads
+from turnpost.core.errors import NotFound
+from turnpost.core.sender import Speaker
+
+if TYPE_CHECKING:
+    from collections.abc import Iterator
+
+    from turnpost.actions.results import MessageView
+    from turnpost.core.records import Message, Party
+
+NEWEST = 100
+"""How many messages are shown unless more are asked for."""
+
+
+def overview(root: str, *, speaker: Speaker | None = None) -> Threads:
+    """The threads, the newest first: for the person all of them, for an agent those it takes part in."""
+    eyes = Eyes(root, speaker)
+    threads.refresh(root)
+    pinned: set[str] = set()
+    if eyes.is_person:
+        pinned.update(message["id"] for message in threads.open_questions(root))
+    lines = [line for digest in threads.every(root) if (line := _line(root, digest, eyes, pinned))]
+    return Threads(tuple(sorted(lines, key=lambda line: (line.last_id, line.kind != "inbox"), reverse=True)))
+
+
+def thread(
+    root: str, name: str, query: Query = EVERYTHING, *, newest: int = NEWEST, speaker: Speaker | None = None
+) -> Thread:
+    """A thread's messages that fit the query, at most the `newest`.
+
+    A thread is called by its name, by the names of those concerned in any order (`beta+alpha`), by one agent's name (its
+    thread with the caller), or by the id of a message in it. Raises NotFound with the nearest names, and UsageError.
+    """
+    eyes = Eyes(root, speaker)
+    threads.refresh(root)
+    digest = _find(root, name, eyes)
+    found, older = _search(root, threads.messages(root, digest), query, eyes, newest)
+    return Thread(_name(root, digest), found, older)
+
+
+def search(root: str, query: Query, *, newest: int = NEWEST, speaker: Speaker | None = None) -> Found:
+    """The messages of all threads that fit the query, at most the `newest`. Raises NotFound and UsageError."""
+    eyes = Eyes(root, speaker)
+    threads.refresh(root)
+    every = {message_id for digest in threads.every(root) for message_id in threads.messages(root, digest)}
+    return Found(*_search(root, sorted(every), query, eyes, newest))
+
+
+def names(root: str) -> list[str]:
+    """What the threads are called, for a shell to offer."""
+    return sorted(_name(root, digest) for digest in threads.every(root) if threads.messages(root, digest))
+
+
+class Eyes:
+    """Whose look it is, and so what can be seen: the person sees all, an agent its own messages and its missions'."""
+
+    def __init__(self, root: str, speaker: Speaker | None) -> None:
+        """Raises Refused (`foreign`)."""
+        voice = people.caller(root, speaker)
+        self.key = voice.agent["key"]
+        self.is_person = voice.is_person
+        self._missions: set[str] = set()
+        if not self.is_person:
+            led = (m["name"] for m in missions.everyone(root) if m["coordinator"] == self.key)
+            names = [*led, voice.agent["mission"]]
+            self._missions.update(threads.of_name(name) for name in names if name is not None)
+
+    def see(self, message: Message) -> bool:
+        """Whether a message is theirs to look at. What a subagent sent or got is its agent's too."""
+        return (
+            self.is_person
+            or any(party["key"].partition("~")[0] == self.key for party in threads.concerned(message))
+            or threads.identity(message) in self._missions
+        )
+
+
+def _search(
+    root: str, message_ids: list[str], query: Query, eyes: Eyes, newest: int
+) -> tuple[tuple[MessageView, ...], int]:
+    fits = searching.Fits(query, _keys(root, query.sender))
+    found = [
+        message
+        for message_id in message_ids
+        if (message := mailbox.load_message(root, message_id)) and eyes.see(message) and fits(message)
+    ]
+    if query.state is None:  # receipts are looked up for what is shown only
+        return tuple(receipts.full(root, m) for m in found[-newest:]), max(0, len(found) - newest)
+    shown = [view for message in found if query.state in _states(view := receipts.full(root, message))]
+    return tuple(shown[-newest:]), max(0, len(shown) - newest)
+
+
+def _states(view: MessageView) -> set[str]:
+    return {receipt.state for receipt in view.receipts.values()}
+
+
+def _keys(root: str, sender: str | None) -> frozenset[str] | None:
+    """The mailboxes a sender's name stands for; its agent's subagents have mailboxes of their own."""
+    if sender is None:
+        return None
+    word = text.name_key(sender)
+    return (
+        frozenset((word,))
+        if word in (registry.PERSON, "system")
+        else frozenset((registry.find(root, sender)["key"],))
+    )
+
+
+def _find(root: str, name: str, eyes: Eyes) -> str:
+    known = set(threads.every(root))
+    for identity in _identities(root, name, eyes):
+        if (digest := threads.digest(identity)) in known and _visible(root, digest, eyes):
+            return digest
+    titles = {_name(root, digest): digest for digest in known if _visible(root, digest, eyes)}
+    if name in titles:
+        return titles[name]
+    import difflib
+
+    near = difflib.get_close_matches(name, titles, 3, 0.5) or sorted(titles)[:5]
+    hint = f"; nearest: {', '.join(near)}" if near else "; nothing was sent yet"
+    raise NotFound(f"there is no thread '{text.visible(name)}'{hint}", near=near)
+
+
+def _identities(root: str, name: str, eyes: Eyes) -> Iterator[str]:
+    """What a word can stand for, the likeliest first."""
+    if text.name_key(name) == threads.INBOX:
+        if eyes.is_person:
+            yield threads.INBOX
+        return
+    if ids.is_id(name, "msg"):
+        message = mailbox.load_message(root, name)
+        if message is not None and eyes.see(message):
+            yield threads.identity(message)
+        return
+    yield threads.of_name(name)
+    keys = [
+        registry.PERSON if text.name_key(n) == registry.PERSON else registry.key_of_name(root, n)
+        for n in name.split("+")
+    ]
+    if all(keys):
+        with_me = [eyes.key] if len(keys) == 1 else []
+        yield threads.of_keys([*filter(None, keys), *with_me])
+
+
+def _visible(root: str, digest: str, eyes: Eyes) -> bool:
+    if digest == threads.digest(threads.INBOX):
+        return eyes.is_person
+    return _last(root, digest, eyes) is not None
+
+
+def _last(root: str, digest: str, eyes: Eyes | None = None) -> Message | None:
+    """The newest message of a thread that can be read, and that the eyes may see."""
+    return next(_newest_first(root, digest, eyes), None)
+
+
+def _newest_first(root: str, digest: str, eyes: Eyes | None) -> Iterator[Message]:
+    for message_id in reversed(threads.messages(root, digest)):
+        message = mailbox.load_message(root, message_id)
+        if message is not None and (eyes is None or eyes.see(message)):
+            yield message
+
+
+def _name(root: str, digest: str) -> str:
+    """What a thread is called now: those concerned by their present names."""
+    if digest == threads.digest(threads.INBOX):
+        return threads.INBOX
+    last = _last(root, digest)
+    if last is None:
+        return digest
+    if not threads.is_unnamed(last):
+        return last["thread"]
+    return threads.of_names(_present(root, party) for party in threads.concerned(last))
+
+
+def _line(root: str, digest: str, eyes: Eyes, pinned: set[str]) -> ThreadLine | None:
+    last = _last(root, digest, eyes) if _visible(root, digest, eyes) else None
+    if last is None:
+        return None
+    message_ids = threads.messages(root, digest)
+    # The person sees all of them; counting them reads none.
+    count = len(message_ids) if eyes.is_person else sum(1 for _ in _newest_first(root, digest, eyes))
+    return ThreadLine(
+        _name(root, digest), _kind(root, digest, last), count, len(pinned.intersection(message_ids)),
+        clock.rfc3339(last["sent"]), last["id"], _present(root, last["sender"]), last["body"],
+    )  # fmt: skip
+
+
+def _kind(root: str, digest: str, message: Message) -> str:
+    if digest == threads.digest(threads.INBOX):
+        return "inbox"
+    if threads.is_unnamed(message):
+        return "pair"
+    return "mission" if missions.load(root, message["thread"]) else "named"
+
+
+def _present(root: str, party: Party) -> str:
+    """What somebody is called now; whoever is no agent of its own, or gone, as it was then."""
+    known = (
+        registry.load_agent(root, party["key"]) if party["kind"] == "agent" and "sub" not in party else None
+    )
+    return known["name"] if known else party["name"]

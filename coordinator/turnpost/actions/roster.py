@@ -1,0 +1,37 @@
+"""The agents as another agent sees them: short, for a conversation has to carry it."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING
+
+from turnpost import policy
+from turnpost.actions import agents, people, permits
+from turnpost.actions.results import Peer, Roster
+from turnpost.core import missions, registry
+from turnpost.core.sender import Speaker
+
+if TYPE_CHECKING:
+    from turnpost.core.records import Agent
+    from turnpost.policy import Policy
+
+
+def roster(root: str, *, speaker: Speaker | None = None) -> Roster:
+    """Who the caller is, and all other agents by name. Raises Refused (`foreign`), UsageError (`policy`)."""
+    me = people.caller(root, speaker).agent
+    rules = policy.load(root)
+    others = [agent for agent in registry.everyone(root) if agent["key"] != me["key"]]
+    return Roster(
+        me["name"],
+        people.name_of(root, me["parent"]),
+        me["mission"],
+        tuple(_peer(root, me, other, rules) for other in others),
+    )
+
+
+def _peer(root: str, me: Agent, other: Agent, rules: Policy) -> Peer:
+    stands = agents.view(root, other)
+    found = permits.verdict(root, me, other, rules, "write")
+    writable = found.allowed and missions.over(root, other) is None
+    return Peer(
+        stands.name, stands.state, stands.waiting, stands.held, found.relation, writable, stands.mission
+    )

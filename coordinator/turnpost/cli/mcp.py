@@ -1,0 +1,17 @@
+"""`mcp`."""
+
+from __future__ import annotations
+
+from turnpost.cli import base
+
+
+@base.command(example="turnpost mcp")
+def mcp() -> None:
+    """Be a tool server for one agent, on stdin and stdout.
+
+    Claude Code starts it in each session in which `turnpost install` or `turnpost launch` has registered it. The tools
+    are list, send, wait, reply and cancel, and speak as the agent whose session has started the server.
+    """
+    from turnpost.tools import server
+
+    server.serve(base.root())

@@ -1,0 +1,180 @@
+"""Which thread a message belongs to, and the index that finds a thread's messages without reading all that was ever sent.
+
+A thread is a mission's, or a name somebody gave, or that of those concerned: then it is known by their keys, so a rename
+splits none. Its folder `threads/DIGEST/` holds one empty file per message; what it is called stands in its messages. All
+of it can be made anew from the messages.
+"""
+
+from __future__ import annotations
+
+import hashlib
+
+from turnpost.core import files, home, ids, mailbox, registry, text
+
+TYPE_CHECKING = False
+if TYPE_CHECKING:
+    from collections.abc import Iterable, Mapping, Sequence
+
+    from turnpost.core.records import Agent, Message, Mission, Party
+
+INBOX = "inbox"
+"""The thread of all that was sent to the person; every message in it is in another thread as well."""
+
+
+def of_names(names: Iterable[str]) -> str:
+    """What the thread of these is called: `alpha+person`."""
+    return "+".join(sorted(set(names)))
+
+
+def of_keys(keys: Iterable[str]) -> str:
+    """The identity of the thread of these mailboxes."""
+    return "keys " + "+".join(sorted(set(keys)))
+
+
+def of_name(name: str) -> str:
+    """The identity of a thread that has a name of its own: a mission's, or one that was given."""
+    return f"name {text.name_key(name)}"
+
+
+def mission_of(concerned: Sequence[Agent], missions: Mapping[str, Mission]) -> str | None:
+    """The mission that a message between these belongs to: the one that each of them is in, or coordinates.
+
+    The person is in every one. `missions` holds those they are in, by name.
+    """
+    agents = [agent for agent in concerned if agent["kind"] != "person"]
+    names = {agent["mission"] for agent in agents if agent["mission"] is not None}
+    if len(names) != 1:
+        return None
+    name = names.pop()
+    coordinator = missions[name]["coordinator"] if name in missions else None
+    return name if all(agent["mission"] == name or agent["key"] == coordinator for agent in agents) else None
+
+
+def concerned(message: Message) -> list[Party]:
+    """Who sent a message and who gets it."""
+    return [message["sender"], *message["to"]]
+
+
+def is_unnamed(message: Message) -> bool:
+    """Whether a message's thread is simply that of those concerned."""
+    return message["thread"] == of_names(party["name"] for party in concerned(message))
+
+
+def identity(message: Message) -> str:
+    """The thread a message is in, as it can be compared: the same after a rename."""
+    if is_unnamed(message):
+        return of_keys(party["key"] for party in concerned(message))
+    return of_name(message["thread"])
+
+
+def identities(message: Message) -> list[str]:
+    """All threads a message is found in: its own, and the person's inbox when the person gets it."""
+    own = identity(message)
+    return [INBOX, own] if any(party["kind"] == "person" for party in message["to"]) else [own]
+
+
+def answering(asked: Message, sender: Agent, recipients: Sequence[Agent]) -> str | None:
+    """The thread of an answer: the question's. None for that of those concerned, whose names may have changed since."""
+    same = {party["key"] for party in concerned(asked)} == {agent["key"] for agent in (sender, *recipients)}
+    return None if same and is_unnamed(asked) else asked["thread"]
+
+
+def index(root: str, message: Message) -> None:
+    """Note a message where its thread, the message it replies to, and the person's open questions are looked for.
+
+    Twice is once. A question to the person is noted durably; the rest is found again from the messages. Notes are only
+    added: a send that fails after this is taken back, and an answer must not have closed its question then.
+    """
+    for path in _notes(root, message):
+        files.mkdir(path.rpartition("/")[0])
+        files.touch(path)
+    if _asks_the_person(message):
+        files.mkdir(home.asked(root))
+        files.create(f"{home.asked(root)}/{message['id']}", b"")
+
+
+def forget(root: str, message: Message) -> None:
+    """Take the notes of a message away that was not sent after all."""
+    for path in [*_notes(root, message), f"{home.asked(root)}/{message['id']}"]:
+        files.unlink(path)
+
+
+def refresh(root: str) -> int:
+    """Index what is not: messages of an older turnpost, and what a power cut took. Lists folders and reads what is missing."""
+    # The inbox is indexed first, so what is only there was cut off.
+    own = [thread for thread in every(root) if thread != digest(INBOX)]
+    known = {name for thread in own for name in messages(root, thread)}
+    missing = 0
+    for day in files.names(root + "/messages"):
+        for message_id in files.names(f"{root}/messages/{day}"):
+            if message_id not in known and (message := mailbox.load_message(root, message_id)):
+                index(root, message)
+                missing += 1
+    return missing
+
+
+def every(root: str) -> list[str]:
+    """The digests of all threads."""
+    return files.names(home.threads(root))
+
+
+def messages(root: str, thread: str) -> list[str]:
+    """The ids of a thread's messages, oldest first; `thread` is a digest."""
+    return [name for name in files.names(home.thread(root, thread)) if ids.is_id(name, "msg")]
+
+
+def replies(root: str, message_id: str) -> list[str]:
+    """The ids of what was sent in reply to a message, oldest first."""
+    return [name for name in files.names(_replies(root, message_id)) if ids.is_id(name, "msg")]
+
+
+def answers(root: str, message_id: str) -> list[Message]:
+    """The answers to a message, oldest first."""
+    found = [mailbox.load_message(root, reply) for reply in replies(root, message_id)]
+    return [reply for reply in found if reply is not None and reply["kind"] == "answer"]
+
+
+def open_questions(root: str) -> list[Message]:
+    """The questions to the person that the person has not answered, oldest first."""
+    found: list[Message] = []
+    for message_id in files.names(home.asked(root)):
+        message = mailbox.load_message(root, message_id)
+        if message is None:
+            continue  # damaged, or just on its way out of the outbox
+        if is_open(root, message):
+            found.append(message)
+        else:
+            files.unlink(f"{home.asked(root)}/{message_id}")
+    return found
+
+
+def is_open(root: str, message: Message) -> bool:
+    """Whether a message is a question that the person has yet to answer. What was taken back asks nothing."""
+    if not _asks_the_person(message):
+        return False
+    if any(answer["sender"]["kind"] == "person" for answer in answers(root, message["id"])):
+        return False
+    receipt = mailbox.Mailbox(root, registry.PERSON).receipt(message["id"])
+    return receipt is None or receipt["state"] not in ("cancelled", "undeliverable")
+
+
+def digest(thread: str) -> str:
+    """The folder name of a thread's identity, which may be longer than a file name and hold any character."""
+    return hashlib.sha256(thread.encode("utf-8", "surrogatepass")).hexdigest()[:24]
+
+
+def _asks_the_person(message: Message) -> bool:
+    return message["kind"] == "question" and any(party["kind"] == "person" for party in message["to"])
+
+
+def _notes(root: str, message: Message) -> list[str]:
+    """The empty files that stand for a message."""
+    found = [f"{home.thread(root, digest(thread))}/{message['id']}" for thread in identities(message)]
+    asked = message["reply_to"]
+    return (
+        [*found, f"{_replies(root, asked)}/{message['id']}"] if asked and ids.is_id(asked, "msg") else found
+    )
+
+
+def _replies(root: str, message_id: str) -> str:
+    return mailbox.message_folder(root, message_id) + "/replies"

@@ -1,0 +1,119 @@
+"""The tool server in Claude Code's configuration: its entry, and the files that name it.
+
+Where Claude Code looks (measured, see docs/architecture.md): a project's `.mcp.json`, whose servers it asks about unless
+the settings approve of them, and a background session that has to ask stands still; and `~/.claude.json`, for all
+projects or for one, which it takes without a question. It rewrites that file itself, under a lock of its own.
+"""
+
+from __future__ import annotations
+
+import os
+import sys
+from collections.abc import Generator
+from contextlib import contextmanager
+from pathlib import Path
+from typing import Any
+
+from turnpost.core import clock, files
+from turnpost.install.edits import Edit, Entry, Words
+from turnpost.install.errors import SettingsRefused
+from turnpost.install.json_text import is_list, is_object
+from turnpost.install.settings_file import Scope
+
+NAME = "turnpost"
+TOOLS = tuple(f"mcp__{NAME}__{tool}" for tool in ("list", "send", "wait", "reply", "cancel"))
+"""The tools as permissions name them."""
+ALLOWED = Words(("permissions", "allow"), TOOLS)
+APPROVED = Words(("enabledMcpjsonServers",), (NAME,))
+_WORDS = ["-m", "turnpost", "mcp"]
+_LOCK_SECONDS = 5.0
+_STALE_SECONDS = 10.0  # as Claude Code counts: whoever holds the lock touches it more often than that
+
+
+def entry() -> dict[str, Any]:
+    """How Claude Code starts the server: by this installation's own Python, which has what the server needs.
+
+    `-P`: in a project with a folder called `mcp` the server must not import that.
+    """
+    return {"type": "stdio", "command": os.path.abspath(sys.executable), "args": ["-P", *_WORDS]}
+
+
+def is_ours(found: object) -> bool:
+    """Whether a server's entry was written by turnpost, by this install or another."""
+    if not is_object(found):
+        return False
+    args = found.get("args")
+    return is_list(args) and args[-len(_WORDS) :] == _WORDS
+
+
+def config() -> dict[str, Any]:
+    """What `--mcp-config` takes."""
+    return {"mcpServers": {NAME: entry()}}
+
+
+def registration(scope: Scope, project_dir: Path) -> tuple[Path, Edit]:
+    """The file that names the server for a scope, and what is put into it."""
+    if scope == "project":
+        return Path(os.path.abspath(project_dir)) / ".mcp.json", _entry("mcpServers")
+    if scope == "local":
+        return global_path(), _entry("projects", os.path.realpath(project_dir), "mcpServers")
+    return global_path(), _entry("mcpServers")
+
+
+def global_path() -> Path:
+    """Claude Code's own file: `.claude.json` in ``$CLAUDE_CONFIG_DIR``, else in the home folder."""
+    return (
+        Path(os.path.abspath(os.environ.get("CLAUDE_CONFIG_DIR") or os.path.expanduser("~"))) / ".claude.json"
+    )
+
+
+@contextmanager
+def claude_lock(path: Path) -> Generator[None]:
+    """Keep Claude Code from writing its file meanwhile. Raises SettingsRefused when it is busy for long."""
+    if path != global_path():
+        yield
+        return
+    lock = f"{os.path.realpath(path)}.lock"
+    files.mkdir(os.path.dirname(lock))
+    _take(lock)
+    try:
+        yield
+    finally:
+        _leave(lock)
+
+
+def _take(lock: str) -> None:
+    end = clock.monotonic() + _LOCK_SECONDS
+    while True:
+        try:
+            os.mkdir(lock)
+            return
+        except FileExistsError:
+            if clock.monotonic() > end:
+                raise SettingsRefused(
+                    f"Claude Code has held {lock} for {_LOCK_SECONDS:g} s; try again"
+                ) from None
+        except OSError as error:
+            raise SettingsRefused(f"{lock} cannot be made: {error.strerror}") from error
+        if _stale(lock):
+            _leave(lock)
+        else:
+            clock.sleep(0.05)
+
+
+def _stale(lock: str) -> bool:
+    try:
+        return clock.now() - os.stat(lock).st_mtime > _STALE_SECONDS
+    except OSError:
+        return False
+
+
+def _leave(lock: str) -> None:
+    try:
+        os.rmdir(lock)
+    except OSError:
+        return  # another has taken it for stale
+
+
+def _entry(*around: str) -> Edit:
+    return Entry((*around, NAME), entry(), is_ours)
