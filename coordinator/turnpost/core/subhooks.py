@@ -5,7 +5,7 @@ Each function is told the agent's key and the hook's input, and answers as those
 
 from __future__ import annotations
 
-from turnpost.core import deliver, files, home, mailbox, notice, render, rules, store, subagents
+from turnpost.core import deliver, files, home, mailbox, notice, render, rules, sender, store, subagents
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
@@ -92,9 +92,9 @@ def at_tool(root: str, key: str, payload: Payload) -> Answer | None:
     if not isinstance(given, dict) or not (sub is None or subagents.is_id(sub)):
         return None
     if name.startswith(TOOLS):
-        stamped = {field: value for field, value in given.items() if field != "subagent"}
+        stamped = {field: value for field, value in given.items() if field != sender.STAMP}
         if sub:
-            stamped["subagent"] = sub
+            stamped[sender.STAMP] = sub
         if stamped == given:
             return None
         return {"hookSpecificOutput": {"hookEventName": "PreToolUse", "updatedInput": stamped}}

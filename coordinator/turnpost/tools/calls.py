@@ -62,8 +62,9 @@ def answer(
     """Do one call. Nothing is raised but what `pulse` raises: whatever fails is an answer."""
     try:
         tool = _tool(name)
-        call = Call(root, _agent(root, speaker), pulse)
-        return Answer(documents.plain(tool.run(call, _checked(tool, given))))
+        words = dict(given)
+        call = Call(root, _caller(root, words.pop(sender.STAMP, None), speaker), pulse)
+        return Answer(documents.plain(tool.run(call, _checked(tool, words))))
     except Exception as error:  # noqa: BLE001 - the last guard: a bug of ours must not end the server
         return Answer(documents.failure(documents.known(error)), failed=True)
 
@@ -106,6 +107,14 @@ def _tool(name: str) -> Tool:
         if tool.name == name:
             return tool
     raise UsageError(f"there is no tool '{name}'; there are {', '.join(tool.name for tool in TOOLS)}")
+
+
+def _caller(root: str, stamp: object, given: Speaker | None) -> Speaker:
+    """The agent, or the subagent of its whose call a hook has stamped: no schema names the stamp, and the hook takes it
+    from every call of the agent's own.
+    """
+    speaker = _agent(root, given)
+    return speaker if stamp is None else sender.as_subagent(root, speaker, str(stamp))
 
 
 def _agent(root: str, given: Speaker | None) -> Speaker:
