@@ -9,7 +9,7 @@ import pytest
 
 from tests.core import spool
 from tests.hooks.driver import FakeSession
-from turnpost.core import clock, finals, registry, render, reporting, store
+from turnpost.core import clock, finals, registry, render, reporting, rules, store
 from turnpost.core.records import TYPE_CHECKING
 
 if TYPE_CHECKING:
@@ -107,6 +107,25 @@ def test_the_turn_is_held_until_the_childs_report_is_there_and_goes_on_with_it(s
     assert "the result" in ran.context
     assert len(session.read) == 1
     assert session.stop(last_assistant_message="late").silent
+
+
+def test_no_waiter_takes_what_comes_while_the_end_is_held(session: FakeSession) -> None:
+    """Also where it was armed long after the hook had begun, and so could believe that the hook had failed."""
+    finals.switch_on(session.root, session.key, 20.0)
+    child = grow(session, "working")
+    session.prompt()
+    held = threading.Thread(target=lambda: session.hook("Stop", waiter=False))
+    held.start()
+    while (state := store.load_state(session.root, session.key)) is None or "holding" not in state:
+        clock.sleep(0.01)
+    clock.sleep(0.2)
+    session.arm()
+    assert session.settled()
+    clock.sleep(rules.IDLE_DOUBT + 0.5)
+    spool.send(session.root, "the result", session.agent)
+    held.join()
+    assert len(session.live_waiters()) == 1
+    rest(session, child)
 
 
 def test_a_step_ends_after_its_seconds_and_tells_who_still_works(session: FakeSession) -> None:

@@ -231,9 +231,10 @@ def _held_back(root: str, key: str, payload: Payload) -> list[str]:
         state = _current(root, key, payload)
         if state is None or not rules.stop_may_block(state["stops"] + 1, block_cap()):
             return []
-        store.save_state(root, key, _record(root, key, state, payload, "working"))
-    from turnpost.core import finals
+        from turnpost.core import finals
 
+        _record(root, key, state, payload, "working")["holding"] = clock.now() + finals.step(root, key)
+        store.save_state(root, key, state)
     return finals.wait(root, key)
 
 
@@ -356,6 +357,7 @@ def _record(root: str, key: str, state: State, payload: Payload, doing: Doing) -
     if pid and pid != state["pid"]:
         state["pid"], state["token"] = pid, procs.token(pid)
     state["transcript"] = _transcript(payload, state)
+    state.pop("holding", None)
     _note_mode(root, key, state, payload)
     return store.change_state(state, doing)
 

@@ -23,12 +23,16 @@ def switch_on(root: str, key: str, seconds: float) -> None:
     files.write(home.hold_final(root, key), store.pack({"v": 1, "seconds": seconds}))
 
 
+def step(root: str, key: str) -> float:
+    """Seconds of one step of this agent."""
+    seconds = (store.load(home.hold_final(root, key)) or {}).get("seconds", STEP)
+    return min(float(seconds) if isinstance(seconds, (int, float)) else STEP, LONGEST)
+
+
 def wait(root: str, key: str) -> list[str]:
-    """Wait until something came for the agent or no child works any more; the names of those that still do then."""
+    """Wait, at most a step, until something came for the agent or no child works any more; the names of those that still do then."""
     children = [agent for agent in registry.everyone(root) if agent["parent"] == key]
-    flag = store.load(home.hold_final(root, key)) or {}
-    seconds = flag.get("seconds", STEP)
-    end = clock.monotonic() + min(float(seconds) if isinstance(seconds, (int, float)) else STEP, LONGEST)
+    end = clock.monotonic() + step(root, key)
     queue = home.agent(root, key) + "/queue"
     while (busy := [child["name"] for child in children if works(root, child)]) and not files.names(queue):
         if clock.monotonic() >= end:

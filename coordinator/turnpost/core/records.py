@@ -102,7 +102,7 @@ if TYPE_CHECKING:
     class State(TypedDict):
         """What an agent's session does, as its hooks last saw it. `mode` is Claude Code's permission mode.
 
-        `due`: this turn's last words are to be reported to the parent.
+        `due`: this turn's last words are to be reported to the parent. `holding`: until when, at most, the turn's end is held.
         """
 
         v: int
@@ -118,6 +118,7 @@ if TYPE_CHECKING:
         traced: NotRequired[bool]
         mode: NotRequired[str]
         due: NotRequired[bool]
+        holding: NotRequired[float]
         resume: NotRequired[Resume | None]
 
     class Resume(TypedDict):

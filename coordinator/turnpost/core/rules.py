@@ -78,9 +78,9 @@ def waiter_takes(
     for a running turn would be lost with it. A Stop hook that failed records nothing; the waiter armed by the same
     Stop knows better after a moment. One that blocked records that too, and may be done before the waiter has begun:
     only a record that is clearly older than the waiter shows a failure then. With a waiter armed by a prompt a turn
-    begins, whose hook may not have recorded it yet.
+    begins, whose hook may not have recorded it yet. While a Stop hook holds the turn's end, it takes what comes itself.
     """
-    if held or state is None:
+    if held or state is None or now < state.get("holding", 0.0):
         return False
     doing = effective(state, now, True)
     if armed_by_prompt and state["since"] < armed_at and now - armed_at < START_GRACE:

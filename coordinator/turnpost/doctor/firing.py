@@ -28,7 +28,10 @@ SLOW = 1.0
 WAITER = "waiter.py"
 _BODY = "turnpost doctor: a test message"
 
-_TURN = ("UserPromptSubmit", "PostToolBatch", "PermissionRequest", "Notification", "StopFailure", "Stop")
+_TURN = (
+    "UserPromptSubmit", "SubagentStart", "PreToolUse", "SubagentStop", "PostToolBatch", "PermissionRequest",
+    "Notification", "StopFailure", "Stop",
+)  # fmt: skip
 _BRINGING = ("UserPromptSubmit", "PostToolBatch", "Stop")
 
 Command = tuple[str, ...]
@@ -229,6 +232,9 @@ _PAYLOADS: Mapping[str, Mapping[str, Any]] = {
     "SessionStart": {"source": "startup", "model": "none"},
     "UserPromptSubmit": {"prompt": "hello", "prompt_id": "doctor"},
     "PostToolBatch": {"tool_calls": [{"tool_name": "Bash", "tool_input": {"command": "true"}}]},
+    "SubagentStart": {"agent_id": "doctor", "agent_type": "doctor"},
+    "PreToolUse": {"tool_name": "Bash", "tool_input": {"command": "true"}},
+    "SubagentStop": {"agent_id": "doctor", "agent_type": "doctor", "last_assistant_message": "hello"},
     "PermissionRequest": {"tool_name": "Bash", "tool_input": {"command": "true"}},
     "Notification": {"message": "nothing", "notification_type": "idle_prompt"},
     "Stop": {"stop_hook_active": False, "last_assistant_message": "hello", "background_tasks": []},
