@@ -131,7 +131,10 @@ EXPRESSIONS = [
 @pytest.mark.parametrize("expression", EXPRESSIONS)
 def test_whatever_fits_a_detector_has_a_hint(expression: re.Pattern[str]) -> None:
     @settings(
-        max_examples=30, deadline=None, suppress_health_check=[HealthCheck.too_slow, HealthCheck.function_scoped_fixture], phases=[Phase.generate]
+        max_examples=30,
+        deadline=None,
+        suppress_health_check=[HealthCheck.too_slow, HealthCheck.function_scoped_fixture],
+        phases=[Phase.generate],
     )
     @given(st.from_regex(expression))
     def look(words: str) -> None:
