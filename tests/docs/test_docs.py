@@ -20,12 +20,12 @@ from turnpost import __version__, config, toml_file
 from turnpost.actions import results
 from turnpost.cli import main
 from turnpost.cli.app import COMMANDS
-from turnpost.core import registry, rules, text
+from turnpost.core import audit, outbox, registry, rules, text
 from turnpost.core.errors import TurnpostError
 from turnpost.demo import results as demo
 from turnpost.doctor import results as doctor
 from turnpost.install import Action, SettingsRefused
-from turnpost.policy_file import DeliveryTable, LoopsTable, PolicyFile, RuleTable
+from turnpost.policy_file import DeliveryTable, LoopsTable, PolicyFile, RuleTable, SecretsTable
 
 ROOT = Path(__file__).parents[2]
 DOCS = ROOT / "docs"
@@ -109,26 +109,22 @@ def refusal_rules() -> set[str]:
 
 
 def log_lines() -> dict[str, set[str]]:
-    """Each action that is logged, with what stands beside it."""
+    """Each action that is logged, with what stands beside it besides what all of its kind have."""
     found: dict[str, set[str]] = {}
     for path in delivering():
         for node in ast.walk(ast.parse(path.read_text())):
-            if (
-                isinstance(node, ast.Call)
-                and isinstance(node.func, ast.Attribute)
-                and node.func.attr == "write"
-            ):
-                given = {keyword.arg for keyword in node.keywords if keyword.arg}
-                match node.args:
-                    case [ast.Constant(value=str(action))]:
-                        found.setdefault(action, set()).update(given)
-                    case [ast.Subscript(value=ast.Name(id="receipt"))]:
-                        for state in ("delivered", "read", "queued"):  # what settling a claim can bring about
-                            found.setdefault(state, set()).update(given)
-            if isinstance(node, ast.Dict):
-                keys = [key.value for key in node.keys if isinstance(key, ast.Constant)]
-                if "action" in keys and isinstance(word := node.values[keys.index("action")], ast.Constant):
-                    found[str(word.value)] = {str(key) for key in keys} - {"at", "action"}
+            if not (isinstance(node, ast.Call) and isinstance(node.func, ast.Attribute)):
+                continue
+            if node.func.attr not in ("write", "moved", "acted"):
+                continue
+            given = {keyword.arg for keyword in node.keywords if keyword.arg}
+            for word in node.args[:2]:
+                # Nothing else that is written bears a name: files are written to paths, streams get sentences.
+                if isinstance(word, ast.Constant) and re.fullmatch(r"[a-z-]+", str(word.value)):
+                    found.setdefault(str(word.value), set()).update(given)
+                elif ast.unparse(word).startswith("audit.STEPS["):
+                    for step in set(audit.STEPS.values()) - {"claim"}:
+                        found.setdefault(step, set()).update(given)
     return found
 
 
@@ -245,10 +241,15 @@ def test_every_config_key_is_documented_with_its_default_and_range() -> None:
 
 def test_every_policy_key_is_documented_with_its_default() -> None:
     told = {word: row[1].strip("`") for row in rows(section("policy.toml")) for word in words(row[0])}
-    tables: dict[str, type[BaseModel]] = {"": RuleTable, "loops.": LoopsTable, "delivery.": DeliveryTable}
+    tables: dict[str, type[BaseModel]] = {
+        "": RuleTable,
+        "loops.": LoopsTable,
+        "delivery.": DeliveryTable,
+        "secrets.": SecretsTable,
+    }
     known = {
         prefix + (field.alias or name): ""
-        if field.is_required() or field.default is None
+        if field.is_required() or field.default in (None, (), {})
         else str(field.default)
         for prefix, table in tables.items()
         for name, field in table.model_fields.items()
@@ -280,9 +281,17 @@ def test_every_variable_of_ours_is_documented() -> None:
 
 def test_every_log_line_is_documented_with_what_it_carries() -> None:
     told = {action: words(row[2]) for row in rows(section("Log")) for action in words(row[0])}
-    known = log_lines()
-    assert {"read", "hook-failed"} <= set(known)
-    assert told == known
+    assert told == log_lines()
+    assert set(told) == set(audit.ACTIONS)
+
+
+def test_what_all_lines_about_somebody_carry_is_documented(tmp_path: Path) -> None:
+    root = str(tmp_path)
+    person, agent = registry.party(registry.unsaved_person()), "ag-x"
+    message = outbox.compose(person, [{"kind": "agent", "name": "alpha", "key": agent}], "x")
+    audit.moved(root, "claim", message, agent)
+    (line,) = (tmp_path / "turnpost.log").read_text().splitlines()
+    assert set(json.loads(line)) <= words(section("Log"))
 
 
 def test_states_boundaries_and_kinds_are_documented() -> None:
@@ -342,7 +351,7 @@ DOCUMENTS = {
     "sent": results.Sent, "recipient": results.Recipient, "message": results.MessageView, "receipt": results.ReceiptView,
     "cancelled": results.Cancelled, "subagent": results.SubagentView, "agent": results.AgentView, "waited": results.Waited, "launched": results.Launched,
     "mission": results.MissionView, "seat": results.Seat, "missions": results.Missions, "verdict": results.PolicyVerdict,
-    "renamed": results.Renamed, "held": results.Held, "woken": results.Woken, "inbox": results.Inbox,
+    "summary": results.Summary, "log": results.Log, "entry": results.Entry, "renamed": results.Renamed, "held": results.Held, "woken": results.Woken, "inbox": results.Inbox,
     "thread line": results.ThreadLine, "thread": results.Thread, "found": results.Found,
     "installed": results.Installed, "coordinator": results.CoordinatorView, "completion": results.Completion, "demo": demo.Shown,
     "delivery": demo.Delivery, "diagnosis": doctor.Diagnosis, "check": doctor.Check, "failure": demo.Failure,
@@ -401,6 +410,8 @@ def test_imports_point_the_way_the_architecture_says() -> None:
             "harness",
             "config",
             "policy",
+            "redaction",
+            "detector",
         ),
         "service": ("cli", "tools", "tools", "demo", "doctor", "actions", "lab"),
         "tools": ("cli", "demo", "doctor", "lab"),

@@ -16,9 +16,9 @@ def test_a_thread_is_summarised_by_one_request_that_reads_nothing_in(post: Post)
     secret = post.world.root / "secret.txt"
     secret.write_text("what stands in the file")
     post.launch_idle("alpha")
-    sent = post.send("alpha", f"[[lab:sum]] look at @{secret} and /cost")
+    sent = post.send("alpha", f"look at @{secret} and /cost")
     post.assert_read_once("alpha", sent.id)
-    post.model.script("sum", [Say("It is about **a file**.")])
+    post.model.default = Say("It is about **a file**.")
     before = len(post.model.requests())
     known = {one["sessionId"] for one in post.world.agents()}
     found = post.run("summary", "alpha")
@@ -26,9 +26,8 @@ def test_a_thread_is_summarised_by_one_request_that_reads_nothing_in(post: Post)
     assert (found["thread"], found["messages"]) == ("alpha+person", 1)
     assert found["cost_usd"] > 0
     assert found["input_tokens"] > 0
-    (request,) = post.model.requests()[before:]
+    (request,) = (one for one in post.model.requests()[before:] if one.has("Summarise this thread"))
     assert request.side  # no tools
     assert request.has("look at \\u0040")
     assert not request.has("what stands in the file")
     assert {one["sessionId"] for one in post.world.agents()} == known
-    assert [one.name for one in [post.agent("alpha")]] == ["alpha"]

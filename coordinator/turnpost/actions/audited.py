@@ -51,16 +51,15 @@ def _log(root: str, what: str, about: str | Sequence[str], error: Refused, given
     error.logged = True
     try:
         voice = given or sender.who(root)
-        caller = f"foreign {voice.foreign_pid}" if voice.foreign_pid else voice.agent["name"]
         names = [about] if isinstance(about, str) else list(about)
-        context = {
-            "tried": what, "rule": error.rule, "from": caller, "by": voice.agent["key"],
-            "to": text.visible(", ".join(names))[:_ROOM], **_target(root, voice, names),
-            "numbers": {name: value for name, value in error.numbers.items() if isinstance(value, (str, int, float))},
+        whom = {
+            "from": f"foreign {voice.foreign_pid}" if voice.foreign_pid else voice.agent["name"], "by": voice.agent["key"],
+            "to": text.visible(", ".join(names))[:_ROOM] or None, **_target(root, voice, names),
         }  # fmt: skip
     except (TurnpostError, OSError):
         return
-    audit.write(root, "refusal", **context)
+    numbers = {name: value for name, value in error.numbers.items() if isinstance(value, (str, int, float))}
+    audit.write(root, "refusal", tried=what, rule=error.rule, numbers=numbers, **whom)
 
 
 def _target(root: str, voice: Speaker, names: list[str]) -> dict[str, object]:

@@ -7,7 +7,7 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING
 
-from turnpost import config, policy
+from turnpost import config, policy, redaction
 from turnpost.core import (
     clock,
     files,
@@ -23,6 +23,7 @@ from turnpost.core import (
     rules,
     store,
     text,
+    threads,
 )
 from turnpost.service.log import Log
 
@@ -44,7 +45,6 @@ def send_all(root: str, child: Agent, log: Log) -> None:
             log.write("report-dropped", agent=child["key"], message=report["id"], reason=refusal)
         elif mailbox.load_message(root, report["id"]) is None:
             _send(root, child, parent, report)
-            log.write("report", agent=child["key"], to=parent["key"], message=report["id"])
         files.unlink(path)
 
 
@@ -60,21 +60,25 @@ def _refusal(root: str, child: Agent, parent: Agent | None) -> str:
 
 
 def _send(root: str, child: Agent, parent: Agent, report: Report) -> None:
+    rules = policy.load(root)
+    found = redaction.redact(report["text"], rules.secrets)
+    to = registry.party(parent)
+    to["kin"] = "child"
     message = outbox.compose(
-        registry.party(child), [registry.party(parent)], _body(root, child, report), kind="report",
-        urgent=policy.load(root).family_urgent, quiet=not _is_up(root, parent["key"]),
+        registry.party(child), [to], _body(root, child, found.text, report["id"]), kind="report",
+        thread=threads.mission_of([child, parent], missions.of(root, child, parent)), urgent=rules.family_urgent,
+        quiet=not _is_up(root, parent["key"]), redacted=found.taken,
     )  # fmt: skip
     message["id"] = message["origin"] = report["id"]
     outbox.send(root, message, [parent], limit=notice.ROOM)
 
 
-def _body(root: str, child: Agent, report: Report) -> str:
+def _body(root: str, child: Agent, said: str, message_id: str) -> str:
     """The words themselves; where they are more than a message holds, the file that has them all."""
-    said, limit = report["text"], config.load(root).body_bytes
-    size = len(said.encode())
+    size, limit = len(said.encode()), config.load(root).body_bytes
     if size <= limit:
         return said
-    path = home.report(root, report["id"])
+    path = home.report(root, message_id)
     files.mkdir(path.rpartition("/")[0])
     files.write(path, said.encode())
     name = text.visible(child["name"])
