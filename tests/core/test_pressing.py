@@ -45,8 +45,7 @@ def test_a_message_that_entered_but_was_not_answered_presses(
         assert box.pressing(state) == expected
         for _ in range(rules.REMINDERS):
             box.remind([name])
-        # Reminded often enough it is left alone; only whether the agent really works is still asked, ever more rarely.
-        assert box.pressing(state) == (doing in ("working", "blocked"))
+        assert not box.pressing(state)
 
 
 def test_giving_up_ends_also_what_entered_a_conversation_that_is_gone(tmp_path: Path) -> None:
