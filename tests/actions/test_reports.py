@@ -49,6 +49,16 @@ def test_it_is_a_report_to_the_parent_and_sent_once(home: FakeHome, parent: Agen
     assert receipts.show(home.root, message["id"]).receipts["lead"].state == "queued"
 
 
+def test_it_bears_no_secret_and_its_parent_knows_whose_it_is(
+    home: FakeHome, parent: Agent, child: Agent
+) -> None:
+    report(home, child, "the key is AKIAIOSFODNN7EXAMPLE")
+    (message,) = arrived(home, parent)
+    assert "AKIA" not in message["body"]
+    assert message.get("redacted") == 1
+    assert message["to"][0].get("kin") == "child"
+
+
 def test_a_coordinator_killed_after_the_send_sends_no_second(
     home: FakeHome, parent: Agent, child: Agent
 ) -> None:

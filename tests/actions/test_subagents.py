@@ -6,7 +6,9 @@ import pytest
 
 from tests.actions.fakes import PERSON, FakeHome
 from turnpost import harness
-from turnpost.actions import agents, receipts, sending
+from turnpost.actions import agents, conversations, receipts, sending
+from turnpost.actions.searching import Query
+from turnpost.cli import views
 from turnpost.core import procs, registry, sender, store, subagents
 from turnpost.core.errors import NotFound, Refused
 from turnpost.core.mailbox import Mailbox
@@ -15,6 +17,7 @@ from turnpost.core.sender import Speaker
 from turnpost.service import alerts
 from turnpost.service.log import Log
 from turnpost.service.loop import Coordinator
+from turnpost.tools import calls
 
 if TYPE_CHECKING:
     from turnpost.core.records import Agent
@@ -225,3 +228,34 @@ def test_giving_up_names_the_subagent(home: FakeHome, alpha: Agent, sub: Agent) 
     alerts.give_up(home.root, sub["key"], [sent.id], "why", Log(home.root))
     (entry,) = Mailbox(home.root, alpha["key"]).waiting()
     assert "alpha/a1b2c3d4" in sending.original(home.root, entry[11:41])["body"]
+
+
+def test_a_tool_call_that_bears_a_stamp_is_the_subagents(home: FakeHome, alpha: Agent, sub: Agent) -> None:
+    def use(**given: object) -> calls.Answer:
+        return calls.answer(home.root, "send", {"body": "found it", **given}, lambda: None, Speaker(alpha))
+
+    sent = use(to="parent", subagent="a1b2c3d4")
+    assert not sent.failed
+    assert sending.original(home.root, sent.document["id"])["sender"]["name"] == "alpha/a1b2c3d4"
+    assert use(to="person", subagent="a1b2c3d4").document["error"]["rule"] == "not-allowed"
+    assert use(to="person", subagent="ffff").document["error"]["rule"] == "not-allowed"
+    unstamped = use(to="person")
+    assert sending.original(home.root, unstamped.document["id"])["sender"]["name"] == "alpha"
+
+
+def test_the_list_for_people_shows_it_under_its_agent(home: FakeHome, sub: Agent) -> None:
+    shown = views.view(agents.agents(home.root)).splitlines()
+    assert shown[1].startswith("alpha ")
+    assert shown[2].split() == ["/a1b2c3d4", "working", "0", "subagent", "Explore"]
+
+
+def test_a_subagent_sees_its_own_thread_and_its_agent_sees_that_too(
+    home: FakeHome, alpha: Agent, sub: Agent
+) -> None:
+    sending.send(home.root, [sub["name"]], "count again", speaker=Speaker(alpha))
+    sending.send(home.root, ["person"], "not the subagent's", speaker=Speaker(alpha))
+    for speaker in (Speaker(sub), Speaker(alpha)):
+        found = conversations.search(home.root, Query("count"), speaker=speaker).messages
+        assert [message.body for message in found] == ["count again"]
+    assert len(conversations.search(home.root, Query(), speaker=Speaker(sub)).messages) == 1
+    assert conversations.thread(home.root, "alpha", speaker=Speaker(sub)).name == f"alpha+{sub['name']}"

@@ -35,11 +35,16 @@ SCRIPTS = [
     "stop",
     "stop_failure",
     "post_tool_batch",
+    "pre_tool_use",
+    "subagent_start",
+    "subagent_stop",
     "permission_request",
     "notification",
     "session_end",
     "waiter",
 ]
+ENTRIES = 14
+"""Hook entries in the template: the waiter's stands under three events."""
 ODD = '{"b": [1,  2],\n\n      "a": 1.0, "é": "\\u00e9"  }\n\n'
 
 
@@ -76,7 +81,7 @@ def test_a_missing_file_is_made_and_goes_again_with_its_folder(project: Path) ->
     done = install("project", project)
     assert (done.action, done.changed) == ("installed", True)
     assert done.path == project / ".claude" / "settings.json"
-    assert len(entries(json.loads(done.path.read_text()))) == 11
+    assert len(entries(json.loads(done.path.read_text()))) == ENTRIES
     assert stat.S_IMODE(done.path.stat().st_mode) == 0o600
     assert done.diff.startswith("--- /dev/null\n+++ ")
     assert uninstall("project", project).action == "restored"
@@ -163,7 +168,7 @@ def test_a_reinstall_for_another_interpreter_replaces_and_still_gives_back_every
     done = install("project", project, python=other)
     assert done.action == "updated"
     found = entries(json.loads(path.read_text()))
-    assert len(found) == 11
+    assert len(found) == ENTRIES
     assert {hook["command"] for _, hook in found} == {str(other)}
     uninstall("project", project)
     assert path.read_text() == ODD
@@ -221,7 +226,7 @@ def test_a_dry_run_shows_and_writes_nothing(project: Path, world: Path) -> None:
     assert install("project", project).diff == shown.diff
     gone = uninstall("project", project, dry_run=True)
     assert gone.action == "restored"
-    assert len(entries(json.loads(path.read_text()))) == 11
+    assert len(entries(json.loads(path.read_text()))) == ENTRIES
 
 
 @pytest.mark.parametrize("mode", [0o600, 0o644, 0o664, 0o400])
@@ -242,7 +247,7 @@ def test_a_link_stays_a_link_and_its_target_is_written(project: Path) -> None:
     path.symlink_to(target)
     assert install("project", project).path == path
     assert path.is_symlink()
-    assert len(entries(json.loads(target.read_text()))) == 11
+    assert len(entries(json.loads(target.read_text()))) == ENTRIES
     uninstall("project", project)
     assert path.is_symlink()
     assert target.read_text() == ODD
@@ -413,7 +418,7 @@ def test_installs_at_once_leave_one_set(project: Path) -> None:
     for thread in threads:
         thread.join()
     assert sorted(results) == ["installed"] + ["unchanged"] * 5
-    assert len(entries(json.loads(path.read_text()))) == 11
+    assert len(entries(json.loads(path.read_text()))) == ENTRIES
 
 
 def test_a_held_lock_is_a_refusal(project: Path, monkeypatch: pytest.MonkeyPatch) -> None:
@@ -467,7 +472,7 @@ def test_an_installed_command_runs_its_script_with_its_own_name_and_ends_with_0_
 def test_a_launch_gets_the_same_hooks() -> None:
     launched = settings_for_launch()
     assert list(launched) == ["hooks"]
-    assert len(entries(launched)) == 11
+    assert len(entries(launched)) == ENTRIES
     json.dumps(launched)
 
 
@@ -480,10 +485,10 @@ def test_hooks_of_plugins_are_found_and_broken_files_hold_none(project: Path, wo
     found = installed_hooks(project)
     assert {hook.scope for hook in found} == {"plugin"}
     assert {hook.path for hook in found} == {plugin / "hooks.json"}
-    assert len(found) == 11
+    assert len(found) == ENTRIES
 
 
 def test_in_the_home_folder_the_users_file_counts_once(world: Path) -> None:
     install("user", world / "home")
     assert {hook.scope for hook in installed_hooks(world / "home")} == {"user"}
-    assert len(installed_hooks(world / "home")) == 11
+    assert len(installed_hooks(world / "home")) == ENTRIES

@@ -119,5 +119,5 @@ def test_the_last_answer_of_a_parent_that_holds_it_comes_after_its_childs_report
     post.wait_idle("lead")
     assert post.requests("lead")[-1].has("the figure is 42")
     assert len(post.requests("lead")) == 2
-    (sent,) = post.log("report")
+    (sent,) = [line for line in post.log("send") if line["kind"] == "report"]
     assert post.receipt("lead", sent["message"]).boundary == "stop-block"

@@ -10,6 +10,9 @@ TYPE_CHECKING = False
 if TYPE_CHECKING:
     from turnpost.core.records import Agent
 
+STAMP = "subagent"
+"""The field of a tool call in which a hook says which subagent calls."""
+
 
 class Speaker:
     """The caller of a command: a person, an agent or one of its subagents, or (`foreign`) a Claude session that turnpost does not know."""

@@ -5,10 +5,12 @@ Each function is told the agent's key and the hook's input, and answers as those
 
 from __future__ import annotations
 
-from turnpost.core import deliver, files, home, mailbox, notice, render, rules, store, subagents
+from turnpost.core import deliver, files, home, mailbox, notice, render, rules, sender, store, subagents
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
+    from typing import Any
+
     from turnpost.core.deliver import Answer, Payload
     from turnpost.core.records import Boundary, State
 
@@ -85,13 +87,14 @@ def at_tool(root: str, key: str, payload: Payload) -> Answer | None:
 
     Nothing is allowed or denied, and what else the call says stays as it is.
     """
-    sub, name, given = payload.get("agent_id"), str(payload.get("tool_name", "")), payload.get("tool_input")
+    sub, name = payload.get("agent_id"), str(payload.get("tool_name", ""))
+    given: dict[str, Any] | None = payload.get("tool_input")
     if not isinstance(given, dict) or not (sub is None or subagents.is_id(sub)):
         return None
     if name.startswith(TOOLS):
-        stamped = {field: value for field, value in given.items() if field != "subagent"}
+        stamped = {field: value for field, value in given.items() if field != sender.STAMP}
         if sub:
-            stamped["subagent"] = sub
+            stamped[sender.STAMP] = sub
         if stamped == given:
             return None
         return {"hookSpecificOutput": {"hookEventName": "PreToolUse", "updatedInput": stamped}}
@@ -103,7 +106,7 @@ def at_tool(root: str, key: str, payload: Payload) -> Answer | None:
 
 def at_agents_stop(root: str, key: str, payload: Payload) -> None:
     """Stop of the agent itself: where the session runs no subagent any more, those we know were ended without a word, as by Esc."""
-    tasks = payload.get("background_tasks")
+    tasks: list[dict[str, Any] | None] | None = payload.get("background_tasks")
     if not isinstance(tasks, list) or any(isinstance(t, dict) and t.get("type") == "subagent" for t in tasks):
         return
     for own in subagents.running(root, key):

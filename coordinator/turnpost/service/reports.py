@@ -23,6 +23,7 @@ from turnpost.core import (
     rules,
     store,
     text,
+    threads,
 )
 from turnpost.service.log import Log
 
@@ -44,7 +45,6 @@ def send_all(root: str, child: Agent, log: Log) -> None:
             log.write("report-dropped", agent=child["key"], message=report["id"], reason=refusal)
         elif mailbox.load_message(root, report["id"]) is None:
             _send(root, child, parent, report)
-            log.write("report", agent=child["key"], to=parent["key"], message=report["id"])
         files.unlink(path)
 
 
@@ -60,23 +60,25 @@ def _refusal(root: str, child: Agent, parent: Agent | None) -> str:
 
 
 def _send(root: str, child: Agent, parent: Agent, report: Report) -> None:
-    decided = policy.load(root)
-    found = redaction.redact(report["text"], decided.secrets)
-    body = _body(root, child, report["id"], found.text)
+    rules = policy.load(root)
+    found = redaction.redact(report["text"], rules.secrets)
+    to = registry.party(parent)
+    to["kin"] = "child"
     message = outbox.compose(
-        registry.party(child), [registry.party(parent)], body, kind="report", redacted=found.taken,
-        urgent=decided.family_urgent, quiet=not _is_up(root, parent["key"]),
+        registry.party(child), [to], _body(root, child, found.text, report["id"]), kind="report",
+        thread=threads.mission_of([child, parent], missions.of(root, child, parent)), urgent=rules.family_urgent,
+        quiet=not _is_up(root, parent["key"]), redacted=found.taken,
     )  # fmt: skip
     message["id"] = message["origin"] = report["id"]
     outbox.send(root, message, [parent], limit=notice.ROOM)
 
 
-def _body(root: str, child: Agent, report_id: str, said: str) -> str:
+def _body(root: str, child: Agent, said: str, message_id: str) -> str:
     """The words themselves; where they are more than a message holds, the file that has them all."""
-    limit, size = config.load(root).body_bytes, len(said.encode())
+    size, limit = len(said.encode()), config.load(root).body_bytes
     if size <= limit:
         return said
-    path = home.report(root, report_id)
+    path = home.report(root, message_id)
     files.mkdir(path.rpartition("/")[0])
     files.write(path, said.encode())
     name = text.visible(child["name"])

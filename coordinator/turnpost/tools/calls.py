@@ -20,8 +20,6 @@ from turnpost.core.errors import Refused, UsageError
 from turnpost.core.sender import Speaker
 from turnpost.tools import arguments
 
-STAMP = "subagent"
-"""What the PreToolUse hook adds to a call that comes from a subagent; no argument of any tool is called so."""
 Pulse = Callable[[], None]
 """Called now and then by a call that waits; raises when nobody wants its answer any more."""
 
@@ -65,15 +63,10 @@ def answer(
     try:
         tool = _tool(name)
         words = dict(given)
-        call = Call(root, _stamped(root, _agent(root, speaker), words.pop(STAMP, None)), pulse)
+        call = Call(root, _caller(root, words.pop(sender.STAMP, None), speaker), pulse)
         return Answer(documents.plain(tool.run(call, _checked(tool, words))))
     except Exception as error:  # noqa: BLE001 - the last guard: a bug of ours must not end the server
         return Answer(documents.failure(documents.known(error)), failed=True)
-
-
-def _stamped(root: str, speaker: Speaker, stamp: object) -> Speaker:
-    """The subagent whose call this is, when the PreToolUse hook has said so; it takes the word out of every other call."""
-    return sender.as_subagent(root, speaker, str(stamp)) if stamp is not None else speaker
 
 
 def _list(call: Call, _given: arguments.List) -> Roster:
@@ -114,6 +107,14 @@ def _tool(name: str) -> Tool:
         if tool.name == name:
             return tool
     raise UsageError(f"there is no tool '{name}'; there are {', '.join(tool.name for tool in TOOLS)}")
+
+
+def _caller(root: str, stamp: object, given: Speaker | None) -> Speaker:
+    """The agent, or the subagent of its whose call a hook has stamped: no schema names the stamp, and the hook takes it
+    from every call of the agent's own.
+    """
+    speaker = _agent(root, given)
+    return speaker if stamp is None else sender.as_subagent(root, speaker, str(stamp))
 
 
 def _agent(root: str, given: Speaker | None) -> Speaker:
