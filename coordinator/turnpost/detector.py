@@ -79,7 +79,7 @@ def _by_word(line: str) -> Iterator[Span]:
         for found in expression.finditer(line):
             value = found[group]
             if len(value) >= _WORD_LENGTH and not _is_no_secret(value):
-                yield Span(*found.span(group), keyword.KeywordDetector.secret_type)
+                yield Span(*found.span(group), str(keyword.KeywordDetector.secret_type))
 
 
 def _is_no_secret(value: str) -> bool:

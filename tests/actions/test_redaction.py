@@ -205,17 +205,17 @@ def test_a_secret_is_stored_nowhere_and_sender_and_reader_are_told_how_many(home
     alpha = home.agent("alpha")
     sent = sending.send(
         home.root, ["alpha"], "use AKIAIOSFODNN7EXAMPLE", kind="question", speaker=PERSON,
-        options=["glpat-abcdefghij0123456789", "no"], refs=["https://bob:s3cret@example.org/"],
+        options=["glpat-abcdefghij0123456789", "no"], refs=["https://example.org/?token=s3cret789x"],
     )  # fmt: skip
     assert sent.redacted == 3
     shown = receipts.show(home.root, sent.id)
     assert (shown.body, shown.redacted) == ("use [redacted: AWS Access Key]", 3)
     assert shown.options == ("[redacted: GitLab Token]", "no")
-    assert shown.refs == ("https://bob:[redacted: Basic Auth Credentials]@example.org/",)
+    assert shown.refs == ("https://example.org/?token=[redacted: Secret Keyword]",)
     (block,) = home.claim(alpha)
     assert "[redacted: AWS Access Key]" in block
     everything = b"".join(path.read_bytes() for path in Path(home.root).rglob("*") if path.is_file())
-    assert not re.search(rb"AKIAIOSFODNN7EXAMPLE|glpat-|s3cret", everything)
+    assert not re.search(rb"AKIAIOSFODNN7EXAMPLE|glpat-|s3cret789x", everything)
 
 
 def test_the_policy_switches_it_off(home: FakeHome) -> None:

@@ -6,7 +6,8 @@ import pytest
 
 from tests.actions.fakes import PERSON, FakeHome
 from turnpost import harness
-from turnpost.actions import agents, receipts, sending
+from turnpost.actions import agents, conversations, receipts, sending
+from turnpost.actions.searching import Query
 from turnpost.cli import views
 from turnpost.core import procs, registry, sender, store, subagents
 from turnpost.core.errors import NotFound, Refused
@@ -246,3 +247,15 @@ def test_the_list_for_people_shows_it_under_its_agent(home: FakeHome, sub: Agent
     shown = views.view(agents.agents(home.root)).splitlines()
     assert shown[1].startswith("alpha ")
     assert shown[2].split() == ["/a1b2c3d4", "working", "0", "subagent", "Explore"]
+
+
+def test_a_subagent_sees_its_own_thread_and_its_agent_sees_that_too(
+    home: FakeHome, alpha: Agent, sub: Agent
+) -> None:
+    sending.send(home.root, [sub["name"]], "count again", speaker=Speaker(alpha))
+    sending.send(home.root, ["person"], "not the subagent's", speaker=Speaker(alpha))
+    for speaker in (Speaker(sub), Speaker(alpha)):
+        found = conversations.search(home.root, Query("count"), speaker=speaker).messages
+        assert [message.body for message in found] == ["count again"]
+    assert len(conversations.search(home.root, Query(), speaker=Speaker(sub)).messages) == 1
+    assert conversations.thread(home.root, "alpha", speaker=Speaker(sub)).name == f"alpha+{sub['name']}"

@@ -24,6 +24,7 @@ from turnpost.core import refs
         ("owner/repo.js#12", "pull request"),
         ("https://example.org/a?b=c#d", "page"),
         ("http://localhost:8080", "page"),
+        ("https://user:word@example.org/", "page"),
     ],
 )
 def test_each_form_is_known_for_what_it_is(ref: str, kind: str) -> None:
@@ -50,7 +51,7 @@ def test_each_form_is_known_for_what_it_is(ref: str, kind: str) -> None:
         ("a/b/c#1", "pull request"),
         ("ftp://example.org", "http"),
         ("https://", "http"),
-        ("https://user:word@example.org", "without a user"),
+        ("https://user:word@", "http"),
         ("https://example.org/a b", "http"),
         ("javascript://x", "http"),
     ],

@@ -80,7 +80,9 @@ class Sitting:
             assert self.ask() < SOON
             time.sleep(1.0)  # for a wake that should not be
             # One of the person's turns, and the message's, which a live waiter may bring all the same.
-            assert before + 1 + delivers <= len(post.requests("alpha")) <= before + 2
+            requests = post.requests("alpha")
+            shown = [one.last_user_texts[-1][-200:] for one in requests[before - 1 :]]
+            assert before + 1 + delivers <= len(requests) <= before + 2, shown
             self._nothing_shown(f"prompt-{self._prompts}", sent, shows)
         self.ask()
         post.assert_read_once("alpha", sent)

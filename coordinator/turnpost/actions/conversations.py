@@ -78,7 +78,10 @@ class Eyes:
         """Whether a message is theirs to look at. What a subagent sent or got is its agent's too."""
         return (
             self.is_person
-            or any(party["key"].partition("~")[0] == self.key for party in threads.concerned(message))
+            or any(
+                self.key in (party["key"], party["key"].partition("~")[0])
+                for party in threads.concerned(message)
+            )
             or threads.identity(message) in self._missions
         )
 

@@ -183,29 +183,20 @@ class Mailbox:
 
     def unanswered(self, state: State) -> list[str]:
         """Entries that entered the conversation of an idle or ended session, were not answered for a while, and may be recalled."""
-        now = clock.now()
-        found = []
-        quiet = state["doing"] in ("idle", "stopped") or not procs.alive(state["pid"], state["token"])
-        for name in self.in_flight() if quiet else []:
-            receipt = self._receipt(self.claimed, name)
-            entered = receipt["state"] == "delivered" and receipt.get("reminders", 0) < rules.REMINDERS
-            if entered and now - max(state["since"], receipt["claimed_at"] or 0) > rules.REMIND:
-                found.append(name)
-        return found
+        if state["doing"] not in ("idle", "stopped") and procs.alive(state["pid"], state["token"]):
+            return []
+        overdue = self._overdue(state)
+        return [name for name in overdue if self._receipt(self.claimed, name)["state"] == "delivered"]
 
     def pressing(self, state: State) -> bool:
         """Whether somebody must act: something waits that is not quiet, or something entered and nobody answers it.
 
-        For long nobody answers in a turn either: Esc ends one without a word, and the agent only seems to work.
+        Long unanswered in a turn counts as well: Esc ends one without a word, and the agent only seems to work.
         """
         if not all(is_quiet(name) for name in self.waiting()):
             return True
-        flying = self.in_flight()
-        if not flying or self.unanswered(state):
-            return bool(flying)
-        claims = [self._receipt(self.claimed, name)["claimed_at"] or 0 for name in flying]
         seems_busy = state["doing"] in ("working", "blocked")
-        return seems_busy and clock.now() - max(state["since"], *claims) > rules.REMIND
+        return bool(self._overdue(state) if seems_busy else self.unanswered(state))
 
     def remind(self, names: list[str]) -> None:
         """Count a reminder of entries that nobody answered."""
@@ -277,6 +268,17 @@ class Mailbox:
             # A folder that takes nothing is no delivery that failed: it must not use up the attempts.
             files.write(f"{self.queue}/{name}", before, durable=False)
             raise
+
+    def _overdue(self, state: State) -> list[str]:
+        """Entries on their way for long, of which the agent may be reminded again."""
+        now = clock.now()
+        found = []
+        for name in self.in_flight():
+            receipt = self._receipt(self.claimed, name)
+            quiet_for = now - max(state["since"], receipt["claimed_at"] or 0)
+            if receipt.get("reminders", 0) < rules.REMINDERS and quiet_for > rules.REMIND:
+                found.append(name)
+        return found
 
     def _claimable(self, want: Want) -> list[str]:
         names = [name for name in self.waiting() if want == "all" or is_urgent(name)]

@@ -11,7 +11,7 @@ LIMIT = 500
 FORMS = "a file (src/a.py, src/a.py:12, src/a.py:12-20), a commit (7 to 64 hex digits), a pull request (#12, owner/repo#12), or a page (https://…)"
 
 _SCHEME = re.compile(r"[A-Za-z][A-Za-z0-9+.-]*://")
-_PAGE = re.compile(r"https?://[^\s/?#@]+([/?#]\S*)?", re.IGNORECASE)
+_PAGE = re.compile(r"https?://([^\s/?#@]*@)?[^\s/?#@]+([/?#]\S*)?", re.IGNORECASE)
 _COMMIT = re.compile(r"[0-9a-fA-F]{7,64}")
 _PULL_REQUEST = re.compile(r"([\w.-]+/[\w.-]+)?#[1-9][0-9]{0,9}", re.ASCII)
 _LINES = re.compile(r"([1-9][0-9]*)(?:-([1-9][0-9]*))?", re.ASCII)
@@ -31,9 +31,7 @@ def fault(ref: str) -> str | None:
     if not ref.strip() or len(ref) > LIMIT or not ref.isprintable() or ref != ref.strip():
         return f"a reference is one printable line of 1 to {LIMIT} characters, without spaces around it"
     if _SCHEME.match(ref):
-        return (
-            None if _PAGE.fullmatch(ref) else "a page is http:// or https:// and a host, without a user in it"
-        )
+        return None if _PAGE.fullmatch(ref) else "a page is http:// or https:// and a host"
     if "#" in ref and not _PULL_REQUEST.fullmatch(ref) and ref.rpartition("#")[2].isdigit():
         return "a pull request is #12 or owner/repo#12"
     return _file_fault(ref) if kind(ref) == "file" else None
