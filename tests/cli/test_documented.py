@@ -59,7 +59,9 @@ def test_the_examples_are_commands_that_parse(run: Run, name: str, monkeypatch: 
         assert found, example
         words = shlex.split(found[0])
         command, rest = leaves()[name], words[1 + len(name.split()) :]
-        command.make_context(name, rest, parent=click.Context(main), resilient_parsing=False)
+        # With the group's settings: click keeps the help option it made for the first context.
+        parent = click.Context(main, **main.context_settings)
+        command.make_context(name, rest, parent=parent, resilient_parsing=False)
 
 
 def test_the_overview_lists_all_commands_in_their_order(run: Run) -> None:

@@ -226,7 +226,7 @@ def test_an_example_is_a_command_that_parses(page: str, line: str) -> None:
         name = next(name for name in commands() if given[: name.count(" ") + 1] == name.split())
         rest = given[name.count(" ") + 1 :]
         rest = ["x" if word == "-" else word for word in rest]
-        commands()[name].make_context(name, rest, parent=click.Context(main))
+        commands()[name].make_context(name, rest, parent=click.Context(main, **main.context_settings))
 
 
 # Tables
