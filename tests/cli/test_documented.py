@@ -11,6 +11,7 @@ import click
 import pytest
 
 from tests.cli.conftest import Run
+from tests.commands import leaves
 from turnpost.cli import main
 from turnpost.cli.app import COMMANDS
 
@@ -18,19 +19,6 @@ OF_THE_TABLE = [
     "install", "uninstall", "launch", "rename", "agents", "send", "show", "wait", "cancel", "stop", "hold", "release",
     "wake", "coordinator run", "coordinator start", "coordinator stop", "coordinator status",
 ]  # fmt: skip
-
-
-def leaves() -> dict[str, click.Command]:
-    found: dict[str, click.Command] = {}
-    context = click.Context(main, info_name="turnpost")
-    for name in COMMANDS:
-        command = main.get_command(context, name)
-        assert command is not None
-        if isinstance(command, click.Group):
-            found.update({f"{name} {sub}": leaf for sub, leaf in command.commands.items()})
-        else:
-            found[name] = command
-    return found
 
 
 def test_the_commands_of_the_table_are_there() -> None:
