@@ -11,6 +11,7 @@ import click
 import pytest
 
 from tests.cli.conftest import Run
+from tests.commands import leaves
 from turnpost.cli import main
 from turnpost.cli.app import COMMANDS
 
@@ -18,19 +19,6 @@ OF_THE_TABLE = [
     "install", "uninstall", "launch", "rename", "agents", "send", "show", "wait", "cancel", "stop", "hold", "release",
     "wake", "mission start", "mission add", "mission finish", "mission abort", "mission show", "policy check", "coordinator run", "coordinator start", "coordinator stop", "coordinator status",
 ]  # fmt: skip
-
-
-def leaves() -> dict[str, click.Command]:
-    found: dict[str, click.Command] = {}
-    context = click.Context(main, info_name="turnpost")
-    for name in COMMANDS:
-        command = main.get_command(context, name)
-        assert command is not None
-        if isinstance(command, click.Group):
-            found.update({f"{name} {sub}": leaf for sub, leaf in command.commands.items()})
-        else:
-            found[name] = command
-    return found
 
 
 def test_the_commands_of_the_table_are_there() -> None:
@@ -59,9 +47,9 @@ def test_the_examples_are_commands_that_parse(run: Run, name: str, monkeypatch: 
         assert found, example
         words = shlex.split(found[0])
         command, rest = leaves()[name], words[1 + len(name.split()) :]
-        command.make_context(
-            name, rest, parent=click.Context(main, **main.context_settings), resilient_parsing=False
-        )
+        # With the group's settings: click keeps the help option it made for the first context.
+        parent = click.Context(main, **main.context_settings)
+        command.make_context(name, rest, parent=parent, resilient_parsing=False)
 
 
 def test_the_overview_lists_all_commands_in_their_order(run: Run) -> None:

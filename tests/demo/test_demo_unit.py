@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import io
 import threading
+from collections.abc import Iterator
 from pathlib import Path
 
 import pytest
@@ -19,6 +20,22 @@ from turnpost.lab.model import ScriptedModel
 from turnpost.lab.world import World
 
 READ = Delivery("idle", "idle", "msg-1", "read", "rewake", 1.0, 100, 120, seen=1)
+
+
+@pytest.fixture
+def over() -> threading.Event:
+    return threading.Event()
+
+
+@pytest.fixture
+def story() -> io.StringIO:
+    return io.StringIO()
+
+
+@pytest.fixture
+def stage(over: threading.Event, story: io.StringIO) -> Iterator[Stage]:
+    with ScriptedModel() as model, World(Path("/bin/false"), model.url) as world:
+        yield Stage(world, model, Timeline(story), over)
 
 
 def test_a_message_that_was_read_once_has_no_fault() -> None:
@@ -83,30 +100,19 @@ def test_the_exit_code_tells_whether_it_worked(
     assert CliRunner().invoke(demo, ["--json"]).exit_code == (1 if failures else 0)
 
 
-def test_a_failed_expectation_is_told_and_kept(tmp_path: Path) -> None:
-    stage, stream = _stage(tmp_path)
+def test_a_failed_expectation_is_told_and_kept(stage: Stage, story: io.StringIO) -> None:
     stage.expect("idle", "one", "two", False)
     stage.expect("idle", "one", "one", True)
     assert stage.failures == [Failure("idle", "one", "two")]
-    assert "expected one; seen: two" in stream.getvalue()
+    assert "expected one; seen: two" in story.getvalue()
 
 
-def test_a_demo_that_is_ended_starts_no_more_commands(tmp_path: Path) -> None:
-    over = threading.Event()
-    stage, _ = _stage(tmp_path, over)
+def test_a_demo_that_is_ended_starts_no_more_commands(stage: Stage, over: threading.Event) -> None:
     over.set()
     with pytest.raises(Cut):
         stage.command("agents")
 
 
-def test_a_command_that_fails_says_what_it_said(tmp_path: Path) -> None:
-    with ScriptedModel() as model, World(Path("/bin/false"), model.url) as world:
-        stage = Stage(world, model, world.project("shop"), Timeline(io.StringIO()), threading.Event())
-        with pytest.raises(LabError, match="no agent is named 'nobody'"):
-            stage.command("send", "nobody", "hello")
-
-
-def _stage(folder: Path, over: threading.Event | None = None) -> tuple[Stage, io.StringIO]:
-    stream = io.StringIO()
-    # No world: what is tested here comes before any command.
-    return Stage(None, None, folder, Timeline(stream), over or threading.Event()), stream  # type: ignore[arg-type]
+def test_a_command_that_fails_says_what_it_said(stage: Stage) -> None:
+    with pytest.raises(LabError, match="no agent is named 'nobody'"):
+        stage.command("send", "nobody", "hello")

@@ -16,10 +16,10 @@ import click
 import pytest
 from pydantic import BaseModel
 
+from tests.commands import leaves
 from turnpost import __version__, config, toml_file
 from turnpost.actions import results
 from turnpost.cli import main
-from turnpost.cli.app import COMMANDS
 from turnpost.core import audit, outbox, registry, rules, text
 from turnpost.core.errors import TurnpostError
 from turnpost.demo import results as demo
@@ -51,19 +51,6 @@ def delivering() -> list[Path]:
         for path in sorted(PACKAGE.rglob("*.py"))
         if not {"lab", "demo"} & set(path.relative_to(PACKAGE).parts)
     ]
-
-
-def commands() -> dict[str, click.Command]:
-    found: dict[str, click.Command] = {}
-    context = click.Context(main, info_name="turnpost")
-    for name in COMMANDS:
-        command = main.get_command(context, name)
-        assert command is not None
-        if isinstance(command, click.Group):
-            found.update({f"{name} {sub}": leaf for sub, leaf in command.commands.items()})
-        else:
-            found[name] = command
-    return found
 
 
 def options(command: click.Command) -> set[str]:
@@ -180,25 +167,25 @@ def tracked() -> list[Path]:
 
 
 def test_every_command_has_a_section_and_every_section_a_command() -> None:
-    assert set(re.findall(r"^### turnpost (.*)$", REFERENCE, re.MULTILINE)) == set(commands())
+    assert set(re.findall(r"^### turnpost (.*)$", REFERENCE, re.MULTILINE)) == set(leaves())
 
 
-@pytest.mark.parametrize("name", sorted(commands()))
+@pytest.mark.parametrize("name", sorted(leaves()))
 def test_a_section_has_exactly_the_options_of_its_command(name: str) -> None:
     documented = {word for row in rows(section(f"turnpost {name}")) for word in words(row[0])}
-    assert documented == options(commands()[name])
+    assert documented == options(leaves()[name])
 
 
-@pytest.mark.parametrize("name", sorted(commands()))
+@pytest.mark.parametrize("name", sorted(leaves()))
 def test_a_section_tells_the_defaults(name: str) -> None:
     for row in rows(section(f"turnpost {name}")):
-        option = next(p for p in commands()[name].params if row[0].strip("`") in p.opts)
+        option = next(p for p in leaves()[name].params if row[0].strip("`") in p.opts)
         if isinstance(option.default, (str, float)) and not isinstance(option.default, bool):
             assert str(option.default) in row[1].strip("`")
 
 
 def test_the_choices_of_options_are_named() -> None:
-    for name, command in commands().items():
+    for name, command in leaves().items():
         for param in command.params:
             if isinstance(param.type, click.Choice) and isinstance(param, click.Option):
                 assert set(param.type.choices) <= words(section(f"turnpost {name}")) | words(REFERENCE), name
@@ -222,10 +209,10 @@ def test_an_example_is_a_command_that_parses(page: str, line: str) -> None:
         given = shlex.split(called.partition(" || ")[0])
         if given == ["--version"]:
             continue
-        name = next(name for name in commands() if given[: name.count(" ") + 1] == name.split())
+        name = next(name for name in leaves() if given[: name.count(" ") + 1] == name.split())
         rest = given[name.count(" ") + 1 :]
         rest = ["x" if word == "-" else word for word in rest]
-        commands()[name].make_context(name, rest, parent=click.Context(main, **main.context_settings))
+        leaves()[name].make_context(name, rest, parent=click.Context(main, **main.context_settings))
 
 
 # Tables

@@ -106,6 +106,8 @@ def test_a_copy_made_by_a_resume_takes_the_agent_over_and_the_old_one_gets_nothi
     agent = session.agent
     copy.background = True
     copy.start("fork")
+    # Its waiter goes along when the copy is adopted, and may be first; here the prompt's own hook is looked at.
+    copy.end_waiters()
     # A start does not tell whose copy it is; the transcript, written with the first turn, does.
     copy.transcript.write_bytes(session.transcript.read_bytes())
     sent = spool.send(session.root, "once", agent, urgent=True)

@@ -20,6 +20,22 @@ def send(session: FakeSession, body: str) -> str:
     return spool.send(session.root, body, session.agent)
 
 
+def land_together(session: FakeSession, bodies: list[str]) -> list[str]:
+    """Send so that the waiter cannot look in between, with a bell for each message."""
+    box = mailbox.Mailbox(session.root, session.key)
+    sent = []
+    with box.lock():
+        for body in bodies:
+            message = spool.message(body, session.agent)
+            folder = mailbox.message_folder(session.root, message["id"])
+            files.mkdir(folder)
+            files.write(f"{folder}/message.json", store.pack(message))
+            box.put(message, "", clock.now())
+            sent.append(message["id"])
+            bell.ring_waiter(session.root, session.key)
+    return sent
+
+
 @pytest.fixture
 def others(root: str, tmp_path: Path) -> Iterator[list[FakeSession]]:
     """More sessions of the same home."""
@@ -41,18 +57,7 @@ def test_a_message_to_an_idle_session_wakes_it_once(session: FakeSession) -> Non
 
 
 def test_many_messages_at_once_wake_once(session: FakeSession) -> None:
-    with mailbox.Mailbox(session.root, session.key).lock():
-        box = mailbox.Mailbox(session.root, session.key)
-        sent = []
-        for n in range(20):
-            message = spool.message(f"number {n}", session.agent)
-            files.mkdir(mailbox.message_folder(session.root, message["id"]))
-            files.write(
-                f"{mailbox.message_folder(session.root, message['id'])}/message.json", store.pack(message)
-            )
-            box.put(message, "", clock.now())
-            sent.append(message["id"])
-            bell.ring_waiter(session.root, session.key)
+    sent = land_together(session, [f"number {n}" for n in range(20)])
     session.wake()
     assert session.read == sent
 
@@ -76,7 +81,7 @@ def test_a_turn_that_a_waiter_began_can_end_without_a_stop_and_the_agent_is_woke
 
 
 def test_what_looks_like_an_element_is_left_to_the_prompt_hook_of_the_wake(session: FakeSession) -> None:
-    sent = [send(session, "plain"), send(session, "a <summary> of it")]
+    sent = land_together(session, ["plain", "a <summary> of it"])
     assert session.wake() == render.NUDGE
     assert session.read == sent
     assert {spool.receipt(session.root, session.agent, one)["boundary"] for one in sent} == {"prompt"}

@@ -297,8 +297,9 @@ def ask(post: Post, terminal: Terminal, name: str, prompt: str, *, rests: bool =
 
 
 def question(terminal: Terminal) -> str:
-    """The open permission prompt. What stands above it blinks."""
-    return terminal.screen().partition("Bash command")[2]
+    """The open permission prompt. What stands above it blinks, and a name is drawn into its frame a while after."""
+    lines = terminal.screen().partition("Bash command")[2].splitlines()
+    return "\n".join(line for line in lines if "───" not in line)
 
 
 def stays(terminal: Terminal, shown: str, seconds: float) -> None:

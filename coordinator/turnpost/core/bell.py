@@ -15,7 +15,7 @@ def fifo(root: str, key: str, waiter_id: str) -> str:
 def ring(path: str) -> bool:
     """Wake whoever reads a FIFO. False when nobody does: the kernel refuses the open, so a dead waiter shows at once."""
     try:
-        fd = os.open(path, os.O_WRONLY | os.O_NONBLOCK | os.O_NOFOLLOW | os.O_CLOEXEC)
+        fd = _open(path)
     except OSError:
         return False
     try:
@@ -41,12 +41,9 @@ def listening(root: str, key: str) -> bool:
     if waiter is None:
         return False
     try:
-        fd = os.open(
-            fifo(root, key, waiter["id"]), os.O_WRONLY | os.O_NONBLOCK | os.O_NOFOLLOW | os.O_CLOEXEC
-        )
+        os.close(_open(fifo(root, key, waiter["id"])))
     except OSError:
         return False
-    os.close(fd)
     return True
 
 
@@ -64,3 +61,8 @@ def sweep(root: str, key: str) -> None:
             pid = name.removeprefix("waiter-").partition("-")[0]
             if pid.isdigit() and procs.token(int(pid)) is None:
                 files.unlink(f"{home.agent(root, key)}/{name}")
+
+
+def _open(path: str) -> int:
+    """Open a FIFO to write. Raises OSError at once when nobody reads it."""
+    return os.open(path, os.O_WRONLY | os.O_NONBLOCK | os.O_NOFOLLOW | os.O_CLOEXEC)

@@ -38,10 +38,11 @@ def play(
         world = World(claude, model.url, keep=keep)
         over = threading.Event()
         try:
-            stage = Stage(world, model, world.project("shop", settings=_SETTINGS), timeline, over)
+            stage = Stage(world, model, timeline, over)
             timeline.tell("-", f"Claude Code {version} in {world.root}, a scripted model on loopback")
-            stage.command("install", "--project", str(stage.project))
-            timeline.tell("-", "turnpost's hooks are installed in a project")
+            for project in (stage.project, stage.changing):
+                stage.command("install", "--project", str(project))
+            timeline.tell("-", "turnpost's hooks are installed in two projects")
             jobs = {scene: pool.submit(scene.play, stage, scene.agent) for scene in scenery}
             deliveries = _collected(stage, jobs)
             timeline.tell("-", "cleaning up")
@@ -51,10 +52,6 @@ def play(
     failures += checks.missing((d.agent for d in deliveries), (s.agent for s in scenery))
     kept = str(world.root) if keep else None
     return Shown(version, round(timeline.seconds(), 1), tuple(deliveries), tuple(failures), kept)
-
-
-# The tools of the agents run without a person to ask.
-_SETTINGS = {"permissions": {"allow": ["Bash"]}}
 
 
 def _collected(stage: Stage, jobs: dict[Scene, Future[list[str]]]) -> list[Delivery]:

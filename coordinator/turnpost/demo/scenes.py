@@ -5,6 +5,7 @@ from __future__ import annotations
 import os
 import signal
 from collections.abc import Callable
+from pathlib import Path
 from typing import NamedTuple
 
 from turnpost.core import procs
@@ -12,6 +13,7 @@ from turnpost.demo.stage import Stage
 from turnpost.lab.model import Say, Tool
 
 READY = "Say that you are ready."
+BY_HAND = "Hello again, by hand."
 
 
 class Scene(NamedTuple):
@@ -51,14 +53,19 @@ def stopped(stage: Stage, name: str) -> list[str]:
 
 
 def copied(stage: Stage, name: str) -> list[str]:
-    """The session has ended, but Claude Code believes that it runs, so the resume makes a copy of it.
+    """The session has ended for turnpost, but Claude Code runs it, so the resume makes a copy of it.
 
-    It believes so after a resume by hand from another folder, which dies at once.
+    It runs without turnpost's knowledge after a resume by hand while the hooks of its project were switched off.
     """
-    before = _ended(stage, name)
+    before = _ended(stage, name, stage.changing)
+    switch = stage.changing / ".claude" / "settings.local.json"
+    switch.write_text('{"disableAllHooks": true}', encoding="utf-8")
     stage.go_on()
-    stage.world.claude("--bg", "--resume", before, cwd=stage.world.projects, input="hello again").check()
-    stage.tell(name, "resumed by hand from a wrong folder, where it dies at once")
+    stage.world.claude("--bg", "--resume", before, cwd=stage.changing, input=BY_HAND).check()
+    # Only once it has its prompt has it surely read the settings.
+    stage.wait(lambda: _has(stage, before, BY_HAND) or None, f"the session {before[:8]} to run by hand")
+    switch.unlink()
+    stage.tell(name, "resumed by hand while turnpost's hooks were off")
     message_id = _read(stage, name, "Please go on, whoever you are now.")
     after = stage.agent(name)["session_id"]
     stage.expect(name, f"a copy of {before[:8]}", f"{after[:8]}", after != before)
@@ -97,15 +104,20 @@ def _runs(stage: Stage, session_id: str) -> bool:
     return any(session["sessionId"] == session_id and session.get("pid") for session in stage.world.agents())
 
 
+def _has(stage: Stage, session_id: str, words: str) -> bool:
+    request = stage.last_request(session_id)
+    return request is not None and request.has(words)
+
+
 def _read(stage: Stage, name: str, body: str) -> str:
     message_id = stage.send(name, body)
     stage.wait_read(name, message_id)
     return message_id
 
 
-def _ended(stage: Stage, name: str) -> str:
+def _ended(stage: Stage, name: str, project: Path | None = None) -> str:
     """Launch an agent and stop it; its session id."""
-    session_id = stage.launch(name, READY)
+    session_id = stage.launch(name, READY, project)
     stage.wait_idle(name)
     stage.command("stop", name)
     stage.tell(name, "stopped")

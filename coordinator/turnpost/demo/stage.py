@@ -21,6 +21,8 @@ from turnpost.lab.world import World
 PATIENCE = 75.0
 """Seconds any one thing may take. Longest of all is a killed session's return: some 15 s on a quiet machine."""
 _POLL = 0.1
+# The tools of the agents run without a person to ask.
+_SETTINGS = {"permissions": {"allow": ["Bash"]}}
 _T = TypeVar("_T")
 
 
@@ -31,15 +33,16 @@ class Cut(LabError):
 class Stage:
     """The laboratory as the scenes see it. All methods may be called from several threads.
 
+    `project` is everybody's; `changing` is one for a scene that changes a project's settings.
     When `over` is set nothing more is started: every method that would raises Cut.
     """
 
-    def __init__(
-        self, world: World, model: ScriptedModel, project: Path, timeline: Timeline, over: threading.Event
-    ) -> None:
+    def __init__(self, world: World, model: ScriptedModel, timeline: Timeline, over: threading.Event) -> None:
         self.world = world
         self.model = model
-        self.project = project
+        # Both before the first session starts: Claude Code's spare session may not know of one trusted later.
+        self.project = world.project("shop", settings=_SETTINGS)
+        self.changing = world.project("other-shop", settings=_SETTINGS)
         self.timeline = timeline
         self._over = over
         self.failures: list[Failure] = []
@@ -58,10 +61,10 @@ class Stage:
         """A turnpost command's answer as JSON. Raises LabError with what it said when it fails."""
         return json.loads(self._run(words).check().stdout)
 
-    def launch(self, name: str, words: str) -> str:
+    def launch(self, name: str, words: str, project: Path | None = None) -> str:
         """Launch an agent whose conversation the model knows by its name; its session id."""
         answer = self.command(
-            "launch", name, f"[[lab:{name}]] You are {name}. {words}", "--cwd", str(self.project)
+            "launch", name, f"[[lab:{name}]] You are {name}. {words}", "--cwd", str(project or self.project)
         )
         self.tell(name, f"launched, session {answer['session_id'][:8]}")
         return str(answer["session_id"])

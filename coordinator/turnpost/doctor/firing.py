@@ -91,7 +91,9 @@ def fire(hooks: Sequence[tuple[str, Command]]) -> list[Check]:
             session.run(event, plain[event], session.send(key)) for event in _BRINGING if event in plain
         ]
         session.settle(key)
-        fired += [session.wake(key, event, command) for event, command in waiters.items()]
+        # A prompt's waiter leaves what waits to the hook beside it and to the end of its turn.
+        waking = {event: command for event, command in waiters.items() if event != "UserPromptSubmit"}
+        fired += [session.wake(key, event, command) for event, command in waking.items()]
         fired += [session.orphan(key, event, command) for event, command in list(waiters.items())[:1]]
         if "SessionEnd" in plain:
             fired.append(session.run("SessionEnd", plain["SessionEnd"]))

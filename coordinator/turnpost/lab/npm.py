@@ -60,13 +60,25 @@ def download(version: str, folder: Path, progress: Progress, timeout: float = 18
     return binary
 
 
+def _extract(archive: tarfile.TarFile, target: Path) -> None:
+    for member in archive.getmembers():
+        if member.name.startswith("/") or ".." in Path(member.name).parts:
+            raise tarfile.TarError(f"{member.name} lies outside")
+    content = archive.extractfile("package/claude") if "package/claude" in archive.getnames() else None
+    if content is not None:
+        (target / "package").mkdir(parents=True, exist_ok=True)
+        with content, open(target / "package" / "claude", "wb") as file:
+            shutil.copyfileobj(content, file)
+
+
 def unpack(tarball: Path, target: Path) -> Path:
     """Unpack an npm tarball safely and return the `claude` in it; raises FetchError."""
-    if not hasattr(tarfile, "data_filter"):
-        raise FetchError("this Python cannot unpack safely; use 3.11.4 or newer")
     try:
         with tarfile.open(tarball, "r:gz") as archive:
-            archive.extractall(target, filter="data")
+            if hasattr(tarfile, "data_filter"):
+                archive.extractall(target, filter="data")
+            else:  # Python before 3.11.4: the one file that is wanted, by its content alone
+                _extract(archive, target)
     except (tarfile.TarError, EOFError, OSError) as error:
         raise FetchError(f"cannot unpack {tarball.name}: {error}") from error
     binary = target / "package" / "claude"
