@@ -11,7 +11,7 @@ from pathlib import Path
 import pytest
 
 from tests.hooks.driver import FakeSession, python
-from turnpost.core import registry
+from turnpost.core import home, registry
 
 pytestmark = pytest.mark.process
 
@@ -73,6 +73,12 @@ def ours(modules: set[str]) -> set[str]:
 
 def test_post_tool_batch_without_work_loads_nothing_but_its_paths(session: FakeSession) -> None:
     assert loaded(session, "PostToolBatch") == OURS_ALWAYS
+
+
+def test_the_prompt_hook_of_a_wake_loads_nothing_but_its_paths(session: FakeSession) -> None:
+    """It stands between a message and its model request."""
+    Path(home.woken(session.root, session.key)).touch()
+    assert loaded(session, "UserPromptSubmit") == OURS_ALWAYS
 
 
 @pytest.mark.parametrize("event", ["UserPromptSubmit", "Stop", "StopFailure", "Notification", "SessionEnd"])
