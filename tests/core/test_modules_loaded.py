@@ -11,7 +11,7 @@ from pathlib import Path
 import pytest
 
 from tests.hooks.driver import FakeSession, python
-from turnpost.core import registry
+from turnpost.core import home, registry
 
 pytestmark = pytest.mark.process
 
@@ -76,6 +76,12 @@ def test_a_hook_of_every_call_without_work_loads_nothing_but_its_paths(
     session: FakeSession, event: str
 ) -> None:
     assert loaded(session, event) == OURS_ALWAYS
+
+
+def test_the_prompt_hook_of_a_wake_loads_nothing_but_its_paths(session: FakeSession) -> None:
+    """It stands between a message and its model request."""
+    Path(home.woken(session.root, session.key)).touch()
+    assert loaded(session, "UserPromptSubmit") == OURS_ALWAYS
 
 
 @pytest.mark.parametrize("event", ["UserPromptSubmit", "Stop", "StopFailure", "Notification", "SessionEnd"])

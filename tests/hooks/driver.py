@@ -101,8 +101,7 @@ class FakeSession:
         self.project.mkdir(parents=True, exist_ok=True)
         self.transcript.touch()
         self._block = hooks_block(python(), self.hooks)
-        self._process = subprocess.Popen(["sleep", "3600"])
-        self.pid = self._process.pid
+        self._begin()
 
     # What happens to a session.
 
@@ -188,6 +187,11 @@ class FakeSession:
         """kill -9: no hook runs, and waiters live on."""
         self._process.kill()
         self._process.wait()
+
+    def respawn(self) -> Ran:
+        """Another process goes on with a session that was killed."""
+        self._begin()
+        return self.start("resume")
 
     # What a test looks at.
 
@@ -281,6 +285,10 @@ class FakeSession:
     ) -> None:
         self.kill()
         self.end_waiters()
+
+    def _begin(self) -> None:
+        self._process = subprocess.Popen(["sleep", "3600"])
+        self.pid = self._process.pid
 
     def _payload(self, event: str, more: dict[str, object]) -> dict[str, object]:
         return {

@@ -8,7 +8,7 @@ import pytest
 
 from tests.core import spool
 from tests.hooks.driver import FakeSession
-from turnpost.core import clock, files, mailbox, rules, store, text
+from turnpost.core import clock, files, home, mailbox, rules, store, text
 
 pytestmark = pytest.mark.process
 
@@ -21,6 +21,14 @@ def doing(session: FakeSession) -> str:
 
 def send(session: FakeSession, body: str, *, urgent: bool = False) -> str:
     return spool.send(session.root, body, session.agent, urgent=urgent)
+
+
+def await_exit_2(session: FakeSession) -> None:
+    """Until a waiter has ended to wake the session, which Claude Code has not seen yet."""
+    end = clock.monotonic() + 10
+    while all(waiter.poll() != 2 for waiter in session.waiters):
+        assert clock.monotonic() < end
+        clock.sleep(0.01)
 
 
 def state_of(session: FakeSession, message_id: str) -> str:
@@ -51,6 +59,54 @@ def test_a_prompt_typed_during_a_turn_leaves_the_mail_to_that_turns_boundaries(s
     sent = send(session, "while it works")
     assert session.hook("UserPromptSubmit", prompt="and this too", waiter=False).silent
     assert spool.receipt(session.root, session.agent, sent)["state"] == "queued"
+    session.stop()
+    assert session.read == [sent]
+
+
+def test_a_wake_is_a_turn_from_its_first_moment_and_its_prompt_hook_changes_nothing(
+    session: FakeSession,
+) -> None:
+    session.turn()
+    sent = send(session, "wake up")
+    await_exit_2(session)
+    assert doing(session) == "working"
+    before = store.load_state(session.root, session.key)
+    session.wake()
+    assert store.load_state(session.root, session.key) == before
+    assert not files.exists(home.woken(session.root, session.key))
+    assert session.read == [sent]
+    session.prompt("and one more")  # of the same turn: an ordinary prompt hook again
+    later = store.load_state(session.root, session.key)
+    assert later is not None
+    assert before is not None
+    assert later["since"] > before["since"]
+
+
+def test_a_prompt_just_before_a_wake_is_taken_for_it_and_nothing_is_lost_or_doubled(
+    session: FakeSession,
+) -> None:
+    session.turn()
+    first = send(session, "one")
+    await_exit_2(session)
+    second = send(session, "two")
+    session.prompt("typed at that moment")
+    session.wake()
+    session.stop()
+    assert session.read == [first, second]
+
+
+def test_a_wake_lost_with_its_process_does_not_hide_the_first_prompt_of_the_next(
+    session: FakeSession,
+) -> None:
+    session.turn()
+    sent = send(session, "one")
+    await_exit_2(session)
+    session.end_waiters()
+    session.kill()
+    session.respawn()
+    assert doing(session) == "idle"
+    session.prompt()
+    assert doing(session) == "working"
     session.stop()
     assert session.read == [sent]
 

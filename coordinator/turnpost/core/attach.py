@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import os
 
-from turnpost.core import audit, bell, clock, files, ids, mailbox, procs, registry, store, text
+from turnpost.core import audit, bell, clock, files, home, ids, mailbox, procs, registry, store, text
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
@@ -69,6 +69,10 @@ def attach(root: str, start: Start) -> Agent:
             left = registry.key_of_process(root, start.pid) if start.pid else None
             agent["background"] = start.background
             registry.link(root, agent, start.session_id, start.pid)
+            if state is not None and files.exists(home.woken(root, agent["key"])):
+                # A wake that was lost with the process before: its turn never began, and no prompt of it comes.
+                state["doing"] = "idle"
+                files.unlink(home.woken(root, agent["key"]))
             store.save_state(root, agent["key"], first_state(state, start))
         if before != start.session_id:
             audit.write(root, "relink", agent=agent["key"], session=start.session_id, source=start.source)

@@ -272,9 +272,7 @@ def _take(
 ) -> list[str]:
     """Claim what may enter at this boundary. With an empty queue and nothing to settle the mailbox is not even imported."""
     folder = home.agent(root, key)
-    if not files.names(folder + "/queue") and all(
-        _woke_us(folder, name) for name in files.names(folder + "/claimed")
-    ):
+    if not files.names(folder + "/queue") and not files.names(folder + "/claimed"):
         return []
     from turnpost.core.mailbox import Mailbox, make_claim
 
@@ -290,23 +288,6 @@ def _take(
         session_id=state["session_id"],
         want="all" if everything else "urgent",
         whole_first=whole,
-    )
-
-
-def _woke_us(folder: str, name: str) -> bool:
-    """Whether an entry on its way is what a waiter has just woken this very session with: it cannot come back yet.
-
-    Every wake passes here with nothing else to do, and to load the mailbox would hold back the model request it is for.
-    """
-    receipt = store.load(f"{folder}/claimed/{name}")
-    claim = receipt.get("claim") if receipt else None
-    return (
-        receipt is not None
-        and isinstance(claim, dict)
-        and receipt.get("boundary") == "rewake"
-        and receipt.get("state") == "claimed"
-        and claim.get("pid") == harness_pid() != 0
-        and clock.now() < claim.get("until", 0.0)
     )
 
 

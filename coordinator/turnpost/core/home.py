@@ -5,6 +5,7 @@
 agents/KEY/agent.json     who it is                 agents/KEY/queue/      what waits for it
 agents/KEY/state.json     what its session does     agents/KEY/claimed/    what is on its way
 agents/KEY/waiter.json    its one active waiter     agents/KEY/lock        guards the above
+agents/KEY/woken          its waiter began a turn   agents/KEY/blocked     a permission prompt is open
 names/NAME                name to KEY               sessions/ID            session to KEY
 messages/DAY/ID/          the message and the receipts that are final
 outbox/ID.json            a send that is under way
@@ -65,6 +66,11 @@ def report(root: str, message_id: str) -> str:
 
 def hold_final(root: str, key: str) -> str:
     return f"{root}/agents/{key}/hold-final"
+
+
+def woken(root: str, key: str) -> str:
+    """The flag of a turn that a waiter has begun and recorded: its prompt hook has nothing to do."""
+    return f"{root}/agents/{key}/woken"
 
 
 def session(root: str, session_id: str) -> str:

@@ -9,13 +9,13 @@ from __future__ import annotations
 import os
 import select
 
-from turnpost.core import bell, clock, deliver, files, procs, registry, render, rules, store
+from turnpost.core import bell, clock, deliver, files, home, procs, registry, render, rules, store
 from turnpost.core.errors import BadFile, LockBusy
 from turnpost.core.mailbox import Mailbox, make_claim
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
-    from turnpost.core.records import Waiter
+    from turnpost.core.records import State, Waiter
 
 ROUND = 5.0
 """Seconds between looks without a bell: how long a lost bell or a vanished session can go unnoticed."""
@@ -168,10 +168,23 @@ def _try(box: Mailbox, waiter: Waiter, event: str, transcript: str) -> str:
                 session_id=waiter["session_id"],
                 whole_first=True,
             )
-            if blocks:
-                return render.batch(blocks, name)
-            forgotten = box.unanswered(state)
-            box.remind(forgotten)
-            return render.REMINDER if forgotten else ""
+            entering = render.batch(blocks, name) if blocks else ""
+            if not blocks and (forgotten := box.unanswered(state)):
+                box.remind(forgotten)
+                entering = render.REMINDER
+            if entering:
+                _begin_turn(box, state)
+            return entering
     except (LockBusy, BadFile, OSError):
         return ""
+
+
+def _begin_turn(box: Mailbox, state: State) -> None:
+    """Record the turn that the wake begins, so that its prompt hook does not hold the model request back to do it.
+
+    Killed before the exit, we leave an agent that only seems to work: the coordinator asks about one that does not
+    answer, and the claim returns.
+    """
+    state["stops"] = 0
+    store.save_state(box.root, box.key, store.change_state(state, "working"))
+    files.touch(home.woken(box.root, box.key))
