@@ -21,9 +21,9 @@ if TYPE_CHECKING:
 INPUT_LIMIT = 64 * 1024 * 1024
 
 
-def read_input(begun: bytes = b"") -> Payload:
-    """The hook's input after what was already read of it. One cut off in the middle raises ValueError: silence."""
-    parts = [begun]
+def read_input() -> Payload:
+    """The hook's input. One cut off in the middle raises ValueError: silence."""
+    parts = []
     room = INPUT_LIMIT
     while room > 0 and (part := os.read(0, 1 << 16)):
         parts.append(part)

@@ -25,10 +25,10 @@ REGISTRATION = 10.0
 """Seconds a SessionStart hook, which runs beside us, may take to register the session."""
 
 
-def main(root: str, begun: bytes = b"") -> None:
-    """Wait, and leave by exit 0, or by exit 2 with what was claimed. `begun` is what was already read of the input."""
+def main(root: str) -> None:
+    """Wait, and leave by exit 0, or by exit 2 with what was claimed."""
     try:
-        entering = _wait(root, begun)
+        entering = _wait(root)
     except Exception as error:  # noqa: BLE001 - the last guard: anything but silence could wake a session
         deliver.log_failure(root, "waiter", error)
         return
@@ -39,8 +39,8 @@ def main(root: str, begun: bytes = b"") -> None:
         os._exit(2)  # the one line that wakes a session
 
 
-def _wait(root: str, begun: bytes) -> str:
-    payload = deliver.read_input(begun)
+def _wait(root: str) -> str:
+    payload = deliver.read_input()
     event, session_id = payload.get("hook_event_name"), str(payload.get("session_id", ""))
     waiter: Waiter = {
         "v": 1, "id": f"{os.getpid()}-{int(clock.monotonic() * 1000)}", "pid": os.getpid(), "token": procs.token(os.getpid()),
