@@ -16,6 +16,7 @@ from typing import Any, Self
 from tests.bench.rounds import PATIENCE, NotMeasured
 from turnpost.core import attach, registry
 from turnpost.install import settings_for_launch
+from turnpost.install.merge import interpreter_of
 from turnpost.lab import processes
 from turnpost.lab.detach import Detached
 from turnpost.lab.env import closed_env
@@ -48,7 +49,7 @@ class Played:
 
     def interpreter(self) -> str:
         """The Python that runs the installed hooks."""
-        return self.command("Stop", "stop.py")[0]
+        return interpreter_of(tuple(self.command("Stop", "stop.py")))
 
     def session(self) -> str:
         """A new session that turnpost knows; its id."""

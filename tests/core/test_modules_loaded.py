@@ -38,7 +38,7 @@ def session(tmp_path: Path) -> Iterator[FakeSession]:
 def loaded(session: FakeSession, event: str, **payload: str) -> set[str]:
     """What the hook of an event loads beyond the bare interpreter, the hook run as installed."""
     (entry,) = [one for one in session.entries(event) if not one.get("asyncRewake")]
-    words = [str(python()), *entry["args"]]
+    words = entry["args"][entry["args"].index(str(python())) :]
     place = words.index("-c") + 1
     given = {"session_id": session.session_id, "transcript_path": str(session.transcript), **payload}
     return _modules(session, words, place, json.dumps(given)) - _modules(

@@ -16,6 +16,7 @@ from turnpost.doctor import firing, hooks
 from turnpost.doctor.results import Check
 from turnpost.harness import Session
 from turnpost.install import install
+from turnpost.install.merge import interpreter_of
 
 GOOD = ["installed", "programs", "version"]
 
@@ -63,7 +64,7 @@ def test_an_install_that_lost_an_event_fails(home: FakeHome, project: Path, inst
 
 
 def test_an_interpreter_that_is_gone_fails(home: FakeHome, project: Path, installed: Path) -> None:
-    python = hooks.look(project).hooks[0].command[0]
+    python = interpreter_of(hooks.look(project).hooks[0].command)
     change(installed, json.dumps(python), json.dumps("/nowhere/python3"))
     checks = look(home, project)
     assert failing(checks) == ["interpreter"]
@@ -111,7 +112,7 @@ def test_entries_of_an_older_version_are_told(home: FakeHome, project: Path, ins
 
 
 def test_a_chosen_interpreter_is_no_other_version(home: FakeHome, project: Path, installed: Path) -> None:
-    python = hooks.look(project).hooks[0].command[0]
+    python = interpreter_of(hooks.look(project).hooks[0].command)
     change(installed, json.dumps(python), json.dumps("/bin/sh"))
     assert odd(look(home, project)) == []
 

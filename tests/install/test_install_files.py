@@ -27,7 +27,7 @@ from turnpost.install import (
     uninstall,
 )
 from turnpost.install.interpreter import chosen_python, default_python
-from turnpost.install.merge import entries
+from turnpost.install.merge import command_of, entries, interpreter_of
 
 SCRIPTS = [
     "session_start",
@@ -169,7 +169,7 @@ def test_a_reinstall_for_another_interpreter_replaces_and_still_gives_back_every
     assert done.action == "updated"
     found = entries(json.loads(path.read_text()))
     assert len(found) == ENTRIES
-    assert {hook["command"] for _, hook in found} == {str(other)}
+    assert {interpreter_of(command_of(hook)) for _, hook in found} == {str(other)}
     uninstall("project", project)
     assert path.read_text() == ODD
 

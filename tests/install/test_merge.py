@@ -13,7 +13,7 @@ from hypothesis import strategies as st
 from turnpost.data import templates_dir
 from turnpost.install.errors import SettingsRefused
 from turnpost.install.json_text import NotJson, load, render, rewrite
-from turnpost.install.merge import command_of, entries, hooks_block, is_ours, merge, remove
+from turnpost.install.merge import command_of, entries, hooks_block, interpreter_of, is_ours, merge, remove
 
 BLOCK = hooks_block(Path("/usr/bin/python3"), Path("/opt/turn post/hooks"))
 OLDER = hooks_block(Path("/home/é/.venv/bin/python"), Path("/home/é/.venv/lib/turnpost/_data/hooks"))
@@ -117,14 +117,15 @@ def test_the_template_has_every_event_and_a_waiter_at_every_end_of_idleness() ->
         # A Stop that waits for children takes up to a step of that, and must not be killed in it.
         longest = 60 if command_of(hook)[-2].endswith("/stop.py") else 10
         assert hook["timeout"] == (604800 if hook.get("asyncRewake") else longest)
-        assert command_of(hook)[:3] == ("/usr/bin/python3", "-I", "-S")
+        assert command_of(hook)[:2] == ("/bin/sh", "-c")
+        assert interpreter_of(command_of(hook)) == "/usr/bin/python3"
         assert command_of(hook)[-2].startswith("/opt/turn post/hooks/")
 
 
 def test_no_placeholder_is_left_and_a_path_that_looks_like_one_is_kept() -> None:
     block = hooks_block(Path("/a/{hooks}/python"), Path("/b/{python}/hooks"))
     command = command_of(entries({"hooks": block})[0][1])
-    assert command[0] == "/a/{hooks}/python"
+    assert interpreter_of(command) == "/a/{hooks}/python"
     assert command[-2] == "/b/{python}/hooks/session_start.py"
 
 

@@ -21,9 +21,9 @@ if TYPE_CHECKING:
 INPUT_LIMIT = 64 * 1024 * 1024
 
 
-def read_input(begun: bytes = b"") -> Payload:
-    """The hook's input after what was already read of it. One cut off in the middle raises ValueError: silence."""
-    parts = [begun]
+def read_input() -> Payload:
+    """The hook's input. One cut off in the middle raises ValueError: silence."""
+    parts = []
     room = INPUT_LIMIT
     while room > 0 and (part := os.read(0, 1 << 16)):
         parts.append(part)
@@ -85,7 +85,7 @@ def at_tool_batch(root: str, key: str, payload: Payload) -> Answer | None:
         unblocked = files.exists(home.agent(root, key) + "/blocked")
         if unblocked:
             store.save_state(root, key, _record(root, key, state, payload, "working"))
-        elif _note_mode(root, key, state, payload):
+        elif note_mode(root, key, state, payload):
             store.save_state(root, key, state)
         blocks = _take(root, key, "next-request", payload, state, everything=unblocked)
     return context("PostToolBatch", root, key, blocks)
@@ -339,11 +339,11 @@ def _record(root: str, key: str, state: State, payload: Payload, doing: Doing) -
         state["pid"], state["token"] = pid, procs.token(pid)
     state["transcript"] = _transcript(payload, state)
     state.pop("holding", None)
-    _note_mode(root, key, state, payload)
+    note_mode(root, key, state, payload)
     return store.change_state(state, doing)
 
 
-def _note_mode(root: str, key: str, state: State, payload: Payload) -> bool:
+def note_mode(root: str, key: str, state: State, payload: Payload) -> bool:
     """Note the session's permission mode; whether it is another one than before.
 
     The `plan` flag lets PostToolBatch see with one look that it must watch for the end of plan mode.

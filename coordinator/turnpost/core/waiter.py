@@ -25,10 +25,10 @@ REGISTRATION = 10.0
 """Seconds a SessionStart hook, which runs beside us, may take to register the session."""
 
 
-def main(root: str, begun: bytes = b"") -> None:
-    """Wait, and leave by exit 0, or by exit 2 with what was claimed. `begun` is what was already read of the input."""
+def main(root: str) -> None:
+    """Wait, and leave by exit 0, or by exit 2 with what was claimed."""
     try:
-        entering = _wait(root, begun)
+        entering = _wait(root)
     except Exception as error:  # noqa: BLE001 - the last guard: anything but silence could wake a session
         deliver.log_failure(root, "waiter", error)
         return
@@ -39,8 +39,8 @@ def main(root: str, begun: bytes = b"") -> None:
         os._exit(2)  # the one line that wakes a session
 
 
-def _wait(root: str, begun: bytes) -> str:
-    payload = deliver.read_input(begun)
+def _wait(root: str) -> str:
+    payload = deliver.read_input()
     event, session_id = payload.get("hook_event_name"), str(payload.get("session_id", ""))
     waiter: Waiter = {
         "v": 1, "id": f"{os.getpid()}-{int(clock.monotonic() * 1000)}", "pid": os.getpid(), "token": procs.token(os.getpid()),
@@ -62,7 +62,7 @@ def _serve(root: str, key: str, waiter: Waiter, payload: deliver.Payload) -> str
     # Read and write: with a writer of our own the FIFO never reports end of file, and opening does not block.
     fd = os.open(path, os.O_RDWR | os.O_NONBLOCK | os.O_CLOEXEC)
     try:
-        if not _take_over(root, key, waiter):
+        if not _take_over(root, key, waiter, payload):
             return ""
         return _listen(root, key, waiter, fd, payload)
     finally:
@@ -95,8 +95,11 @@ def _served(root: str, key: str, session_id: str) -> bool:
     return waiter is not None and waiter["session_id"] == session_id and bell.listening(root, key)
 
 
-def _take_over(root: str, key: str, waiter: Waiter) -> bool:
-    """Become the agent's one waiter and let the older one go. False for a session the agent has left."""
+def _take_over(root: str, key: str, waiter: Waiter, payload: deliver.Payload) -> bool:
+    """Become the agent's one waiter and let the older one go. False for a session the agent has left.
+
+    The prompt hook of a wake notes nothing, so the waiter of that turn notes the permission mode.
+    """
     box = Mailbox(root, key)
     with box.lock(30.0):
         state = store.load_state(root, key)
@@ -106,6 +109,8 @@ def _take_over(root: str, key: str, waiter: Waiter) -> bool:
         if older is not None and older["since"] > waiter["since"] and bell.listening(root, key):
             return False
         files.write(box.folder + "/waiter.json", store.pack(waiter), durable=False)
+        if deliver.note_mode(root, key, state, payload):
+            store.save_state(root, key, state)
     if older is not None:
         bell.ring(bell.fifo(root, key, older["id"]))
     return True
@@ -173,18 +178,20 @@ def _try(box: Mailbox, waiter: Waiter, event: str, transcript: str) -> str:
                 box.remind(forgotten)
                 entering = render.REMINDER
             if entering:
-                _begin_turn(box, state)
+                _begin_turn(box, state, mail=bool(blocks))
             return entering
     except (LockBusy, BadFile, OSError):
         return ""
 
 
-def _begin_turn(box: Mailbox, state: State) -> None:
+def _begin_turn(box: Mailbox, state: State, *, mail: bool) -> None:
     """Record the turn that the wake begins, so that its prompt hook does not hold the model request back to do it.
 
     Killed before the exit, we leave an agent that only seems to work: the coordinator asks about one that does not
     answer, and the claim returns.
     """
     state["stops"] = 0
+    if mail and files.exists(home.reporting(box.root, box.key)):
+        state["due"] = True
     store.save_state(box.root, box.key, store.change_state(state, "working"))
     files.touch(home.woken(box.root, box.key))

@@ -21,6 +21,7 @@ from typing import Any, NamedTuple
 from turnpost.core import bell, briefing, files, mailbox, outbox, registry, render, store
 from turnpost.core.environment import clean_environment
 from turnpost.doctor.results import Check, fail, ok, warn
+from turnpost.install.merge import interpreter_of
 
 LIMIT = 10.0
 """Seconds after which a hook counts as hung: what it is installed with."""
@@ -75,7 +76,11 @@ def check_registered(known: bool) -> list[Check]:
 
 def fire(hooks: Sequence[tuple[str, Command]]) -> list[Check]:
     """Run one settings file's hooks, each once with nothing to do and once with mail, and judge them."""
-    hooks = [(event, command) for event, command in dict.fromkeys(hooks) if os.access(command[0], os.X_OK)]
+    hooks = [
+        (event, command)
+        for event, command in dict.fromkeys(hooks)
+        if os.access(interpreter_of(command), os.X_OK)
+    ]
     plain = {event: command for event, command in hooks if os.path.basename(command[-2]) != WAITER}
     waiters = {event: command for event, command in hooks if os.path.basename(command[-2]) == WAITER}
     if "SessionStart" not in plain:

@@ -15,7 +15,7 @@ from turnpost.harness import Session
 from turnpost.install import InstalledHook, installed_hooks, settings_for_launch, settings_problems
 from turnpost.install.errors import SettingsRefused
 from turnpost.install.json_text import is_object
-from turnpost.install.merge import command_of, entries
+from turnpost.install.merge import apart_from_interpreter, command_of, entries, interpreter_of
 from turnpost.install.settings_file import SCOPES, read_settings, settings_path
 
 _REINSTALL = "run `turnpost install --scope {}` again"
@@ -153,9 +153,11 @@ def check_programs(hooks: Sequence[InstalledHook]) -> list[Check]:
     """Whether the interpreter, the package and the scripts that the entries name are there."""
     checks: list[Check] = []
     scopes = {
-        path: hook.scope for hook in hooks for path in (hook.command[0], _package(hook), str(hook.script))
+        path: hook.scope
+        for hook in hooks
+        for path in (interpreter_of(hook.command), _package(hook), str(hook.script))
     }
-    for program in dict.fromkeys(hook.command[0] for hook in hooks):
+    for program in dict.fromkeys(interpreter_of(hook.command) for hook in hooks):
         if not (os.path.isfile(program) and os.access(program, os.X_OK)):
             line = f"the hooks' interpreter {program} is gone or cannot be run: hooks do nothing"
             checks.append(fail("interpreter", line, _REINSTALL.format(scopes[program])))
@@ -173,7 +175,8 @@ def check_programs(hooks: Sequence[InstalledHook]) -> list[Check]:
         for script in gone
     ]
     if hooks and not checks:
-        checks.append(ok("programs", f"the hooks' interpreter {hooks[0].command[0]} and scripts are there"))
+        program = interpreter_of(hooks[0].command)
+        checks.append(ok("programs", f"the hooks' interpreter {program} and scripts are there"))
     return checks
 
 
@@ -181,7 +184,7 @@ def check_version(
     hooks: Sequence[InstalledHook], wanted: Sequence[tuple[str, tuple[str, ...]]]
 ) -> list[Check]:
     """Whether the entries are what this installation writes. The interpreter may be another: a person can choose it."""
-    known = {(event, command[1:]) for event, command in wanted}
+    known = {(event, apart_from_interpreter(command)) for event, command in wanted}
     if not known:
         return []
     checks: list[Check] = []
@@ -190,7 +193,7 @@ def check_version(
         foreign = [
             hook for hook in here if hook.script.parent != hooks_dir() or _package(hook) != str(import_root())
         ]
-        old = [hook for hook in here if (hook.event, hook.command[1:]) not in known]
+        old = [hook for hook in here if (hook.event, apart_from_interpreter(hook.command)) not in known]
         if foreign:
             checks.append(
                 warn(

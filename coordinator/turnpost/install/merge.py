@@ -21,8 +21,16 @@ from turnpost.install.errors import SettingsRefused
 from turnpost.install.json_text import is_list, is_object
 
 MARKER = "turnpost"
+# An entry ends with: the interpreter, -I -S -c, the guard, the package's folder, the script, the marker.
+_INTERPRETER = -8
 _SCRIPT = re.compile(r"[/\\]hooks[/\\]\w+\.py$")
 
+# What stands before the interpreter. Claude Code shows the person an error for each hook whose program is gone, turn after
+# turn; the shell is never gone, and costs a tenth of the interpreter's start.
+_FRONT = '[ ! -x "$0" ] || exec "$0" "$@"'
+# The waiter of a prompt is wanted at the turn's end: its interpreter would start beside the model request of the turn,
+# and hold it back.
+_LATER = f"sleep 1; {_FRONT}"
 # What a hook's interpreter runs, with two arguments: the folder of the package and the script.
 # Python ends with 2 when its script is missing, and 2 is what makes a Stop hook block and a waiter wake its agent,
 # again and again: a deleted environment would run an agent in circles. So the script is opened by these lines, which
@@ -40,6 +48,8 @@ def hooks_block(python: Path, hooks: Path | None = None) -> dict[str, Any]:
     """The ``hooks`` object of the template, with the interpreter and the scripts' folder (default: this install's)."""
     text = (templates_dir() / "hooks.json").read_text(encoding="utf-8")
     values = {
+        "{front}": _FRONT,
+        "{later}": _LATER,
         "{python}": str(python),
         "{guard}": _GUARD,
         "{package}": str(import_root()),
@@ -97,6 +107,16 @@ def command_of(entry: object) -> tuple[str, ...]:
     if not is_list(args) or not all(isinstance(word, str) for word in args):
         return ()
     return (entry["command"], *args)
+
+
+def interpreter_of(command: tuple[str, ...]) -> str:
+    """The interpreter that a hook entry of ours runs (`command_of`), with or without a shell before it."""
+    return command[_INTERPRETER] if len(command) >= -_INTERPRETER else command[0]
+
+
+def apart_from_interpreter(command: tuple[str, ...]) -> tuple[str, ...]:
+    """A hook entry's words without the interpreter, which a person can choose."""
+    return command[:_INTERPRETER] + command[_INTERPRETER + 1 :]
 
 
 def entries(settings: dict[str, Any]) -> list[tuple[str, dict[str, Any]]]:
