@@ -155,7 +155,7 @@ class FakeSession:
         while self.stop().reason:
             pass
 
-    def wake(self, timeout: float = PATIENCE) -> str:
+    def wake(self, timeout: float = PATIENCE, **payload: Any) -> str:
         """Wait until a waiter wakes the idle session, and begin that turn. Raises TimeoutError when none does."""
         end = clock.monotonic() + timeout
         while (woken := self._woken()) is None:
@@ -168,7 +168,7 @@ class FakeSession:
         )
         self._write("queue-operation", operation="enqueue", content=notification)
         self._write("queue-operation", operation="dequeue")
-        ran = self.hook("UserPromptSubmit", prompt=notification)
+        ran = self.hook("UserPromptSubmit", prompt=notification, **payload)
         self._write(
             "user", message={"role": "user", "content": notification}, origin={"kind": "task-notification"}
         )

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from tests.core import spool
 from tests.hooks.driver import FakeSession
-from turnpost.core import files, home, registry, store
+from turnpost.core import clock, files, home, registry, store
 
 
 def mode(root: str, session: FakeSession) -> str | None:
@@ -24,6 +24,18 @@ def test_a_prompt_and_a_stop_say_in_which_mode_the_session_is(root: str, session
     assert mode(root, session) == "default"
     assert session.hook("Stop", permission_mode=7).silent
     assert mode(root, session) == "default"
+
+
+def test_a_wake_says_in_which_mode_the_session_is_by_its_waiter(root: str, session: FakeSession) -> None:
+    session.turn()
+    assert mode(root, session) == "default"
+    assert session.settled(1)
+    spool.send(root, "wake up", session.agent)
+    session.wake(permission_mode="plan")
+    end = clock.monotonic() + 10
+    while mode(root, session) != "plan":
+        assert clock.monotonic() < end
+        clock.sleep(0.05)
 
 
 def test_plan_mode_that_ends_within_a_turn_is_seen_with_the_next_tools(
@@ -46,9 +58,9 @@ def test_a_subagents_mode_is_not_its_agents(root: str, session: FakeSession) -> 
 
 def test_the_mode_outlives_a_compaction_and_a_respawn(root: str, session: FakeSession) -> None:
     session.hook("UserPromptSubmit", prompt="go", permission_mode="plan")
-    assert session.start("compact").silent
+    assert session.start("compact").code == 0
     assert mode(root, session) == "plan"
-    assert session.start("resume").silent
+    assert session.start("resume").code == 0
     assert mode(root, session) == "plan"
 
 

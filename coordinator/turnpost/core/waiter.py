@@ -109,7 +109,8 @@ def _take_over(root: str, key: str, waiter: Waiter, payload: deliver.Payload) ->
         if older is not None and older["since"] > waiter["since"] and bell.listening(root, key):
             return False
         files.write(box.folder + "/waiter.json", store.pack(waiter), durable=False)
-        if deliver.note_mode(root, key, state, payload):
+        begun = payload.get("hook_event_name") == "UserPromptSubmit"
+        if begun and deliver.note_mode(root, key, state, payload):
             store.save_state(root, key, state)
     if older is not None:
         bell.ring(bell.fifo(root, key, older["id"]))
