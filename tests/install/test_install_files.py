@@ -130,7 +130,7 @@ def test_an_uninstall_gives_back_every_byte(project: Path, text: str) -> None:
 
 texts = st.text(st.characters(codec="utf-8"), max_size=6)
 objects = st.dictionaries(
-    texts.filter(lambda key: key not in ("hooks", "enabledMcpjsonServers")),
+    texts.filter(lambda key: key != "hooks"),
     st.recursive(
         st.none() | st.floats(allow_nan=False, allow_infinity=False) | texts, st.lists, max_leaves=4
     ),
@@ -154,7 +154,7 @@ def test_any_file_is_given_back_byte_for_byte(
         path = settings_of(Path(folder), text)
         for _ in range(times):
             install("project", Path(folder))
-        ours = {"hooks": 0, "enabledMcpjsonServers": 0}
+        ours = {"hooks": 0}
         assert {**json.loads(path.read_bytes()), **ours} == {**content, **ours}
         uninstall("project", Path(folder))
         assert path.read_bytes() == text.encode()

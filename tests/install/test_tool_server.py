@@ -44,22 +44,28 @@ def settings_of(project: Path, scope: Scope = "project") -> Path:
     return project / ".claude" / name if name else project.parent / "home" / ".claude" / "settings.json"
 
 
-def test_the_project_scope_names_the_server_and_approves_of_it(project: Path) -> None:
+def test_the_project_scope_names_the_server_beside_the_settings(world: Path, project: Path) -> None:
     done = install("project", project)
-    assert [file.path for file in done.files] == [settings_of(project), project / ".mcp.json"]
-    assert read(project / ".mcp.json") == servers.config()
-    assert read(settings_of(project))["enabledMcpjsonServers"] == ["turnpost"]
-    assert "permissions" not in read(settings_of(project))
+    path = world / "home" / ".claude.json"
+    assert [file.path for file in done.files] == [settings_of(project), path]
+    assert read(path) == {"projects": {str(project): servers.config()}}
+    assert set(read(settings_of(project))) == {"hooks"}
     assert done.diff.count("\n+++ ") == 2
     assert not install("project", project).changed
     assert {file.action for file in uninstall("project", project).files} == {"restored"}
     assert list(project.iterdir()) == []
+    assert not path.exists()
 
 
 @pytest.mark.parametrize(
-    ("scope", "place"), [("user", ["mcpServers"]), ("local", ["projects", "{project}", "mcpServers"])]
+    ("scope", "place"),
+    [
+        ("user", ["mcpServers"]),
+        ("local", ["projects", "{project}", "mcpServers"]),
+        ("project", ["projects", "{project}", "mcpServers"]),
+    ],
 )
-def test_the_other_scopes_write_into_claude_codes_own_file(
+def test_each_scope_writes_into_claude_codes_own_file(
     world: Path, project: Path, scope: Scope, place: list[str]
 ) -> None:
     path = world / "home" / ".claude.json"
@@ -70,12 +76,23 @@ def test_the_other_scopes_write_into_claude_codes_own_file(
         value = value[key.format(project=project)]
     assert value["turnpost"] == servers.entry()
     assert read(path)["mcpServers"]["other"] == {"command": "x"}
-    assert "enabledMcpjsonServers" not in read(settings_of(project, scope))
-    assert not (project / ".mcp.json").exists()
+    assert not (project / ".mcp.json").exists(), "a session in a worktree would stand still and ask about it"
     assert not install(scope, project).changed
     uninstall(scope, project)
     assert path.read_text() == MINE
     assert list((world / "home").glob(".claude.json*")) == [path]
+
+
+def test_two_scopes_of_a_project_share_the_server_until_the_second_is_uninstalled(
+    world: Path, project: Path
+) -> None:
+    path = world / "home" / ".claude.json"
+    install("project", project)
+    assert [file.action for file in install("local", project).files][1] == "unchanged"
+    uninstall("project", project)
+    assert read(path) == {"projects": {str(project): servers.config()}}
+    uninstall("local", project)
+    assert not path.exists()
 
 
 def test_what_claude_code_wrote_since_stays(world: Path, project: Path) -> None:
@@ -118,19 +135,19 @@ def test_the_hooks_alone_touch_one_file(world: Path, project: Path) -> None:
     done = install("project", project, tools=False)
     assert [file.path for file in done.files] == [settings_of(project)]
     assert set(read(settings_of(project))) == {"hooks"}
-    assert not (project / ".mcp.json").exists()
+    assert not (world / "home" / ".claude.json").exists()
     uninstall("project", project)
     assert list(project.iterdir()) == []
 
 
-def test_an_older_entry_is_replaced_and_a_strangers_is_left_alone(project: Path) -> None:
-    path = project / ".mcp.json"
-    old = {"mcpServers": {"turnpost": {"command": "/old/python", "args": ["-m", "turnpost", "mcp"]}}}
-    path.write_text(json.dumps(old))
+def test_an_older_entry_is_replaced_and_a_strangers_is_left_alone(world: Path, project: Path) -> None:
+    path = world / "home" / ".claude.json"
+    old = {"turnpost": {"command": "/old/python", "args": ["-m", "turnpost", "mcp"]}}
+    path.write_text(json.dumps({"projects": {str(project): {"mcpServers": old}}}))
     assert install("project", project).files[1].action == "updated"
-    assert read(path) == servers.config()
+    assert read(path) == {"projects": {str(project): servers.config()}}
     uninstall("project", project)
-    stranger = '{"mcpServers": {"turnpost": {"command": "somebody-elses"}}}'
+    stranger = json.dumps({"projects": {str(project): {"mcpServers": {"turnpost": {"command": "other"}}}}})
     path.write_text(stranger)
     with pytest.raises(SettingsRefused, match=r"mcpServers\.turnpost.* not turnpost's own"):
         install("project", project)
@@ -139,19 +156,25 @@ def test_an_older_entry_is_replaced_and_a_strangers_is_left_alone(project: Path)
     assert not uninstall("project", project).changed
 
 
-@pytest.mark.parametrize("text", ["[]", "{", '{"mcpServers": []}', '{"mcpServers": 3}'])
-def test_a_file_that_cannot_be_used_is_refused_before_anything_is_written(project: Path, text: str) -> None:
-    (project / ".mcp.json").write_text(text)
-    with pytest.raises(SettingsRefused, match=r"\.mcp\.json"):
+@pytest.mark.parametrize(
+    "text", ["[]", "{", '{"projects": []}', '{"projects": {"PROJECT": {"mcpServers": 3}}}']
+)
+def test_a_file_that_cannot_be_used_is_refused_before_anything_is_written(
+    world: Path, project: Path, text: str
+) -> None:
+    path = world / "home" / ".claude.json"
+    text = text.replace("PROJECT", str(project))
+    path.write_text(text)
+    with pytest.raises(SettingsRefused, match=r"\.claude\.json"):
         install("project", project)
-    assert (project / ".mcp.json").read_text() == text
+    assert path.read_text() == text
     assert not settings_of(project).exists()
 
 
 def test_a_dry_run_shows_both_files_and_writes_neither(world: Path, project: Path) -> None:
     shown = install("project", project, dry_run=True, allow_tools=True)
     assert "mcp__turnpost__send" in shown.diff
-    assert ".mcp.json" in shown.diff
+    assert ".claude.json" in shown.diff
     assert list(project.iterdir()) == []
     assert not (world / "state").exists()
     assert install("project", project, allow_tools=True).diff == shown.diff

@@ -28,8 +28,10 @@ from turnpost.install.settings_file import (
     settings_path,
     write_settings,
 )
+from turnpost.install.survey import installed_hooks
 
 Action = Literal["installed", "updated", "removed", "restored", "unchanged"]
+_PROJECTS = frozenset({"project", "local"})  # the scopes that register the tool server under the project
 _LOCK_SECONDS = 10.0
 _TRIES = 3
 
@@ -120,8 +122,6 @@ def install(
     edits: list[Edit] = [Hooks(_block(python))]
     targets: list[_Target] = []
     if tools:
-        # The approval first: a background session that meets the server without it stands still and asks.
-        edits += [servers.APPROVED] if scope == "project" else []
         path, edit = servers.registration(scope, project_dir)
         targets = [_Target(path, (edit,))]
     edits += [servers.ALLOWED] if allow_tools else []
@@ -135,10 +135,17 @@ def uninstall(scope: Scope, project_dir: Path, *, dry_run: bool = False) -> Inst
     Raises SettingsRefused like `install`.
     """
     path, edit = servers.registration(scope, project_dir)
-    settings = (Hooks({}), servers.APPROVED, servers.ALLOWED)
-    targets = [_Target(path, (edit,)), _Target(settings_path(scope, project_dir), settings)]
+    targets = [_Target(settings_path(scope, project_dir), (Hooks({}), servers.ALLOWED))]
+    if not _shared(scope, project_dir):
+        targets.insert(0, _Target(path, (edit,)))
     done = _apply(scope, project_dir, targets, _plan_uninstall, dry_run=dry_run)
     return InstallResult(scope, done[::-1])
+
+
+def _shared(scope: Scope, project_dir: Path) -> bool:
+    """Whether another scope that is still installed needs the same registration of the tool server."""
+    others = {hook.scope for hook in installed_hooks(project_dir)} - {scope}
+    return scope in _PROJECTS and bool(others & _PROJECTS)
 
 
 def settings_for_launch(python: Path | None = None) -> dict[str, Any]:

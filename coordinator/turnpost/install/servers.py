@@ -1,8 +1,9 @@
 """The tool server in Claude Code's configuration: its entry, and the files that name it.
 
-Where Claude Code looks (measured, see docs/architecture.md): a project's `.mcp.json`, whose servers it asks about unless
-the settings approve of them, and a background session that has to ask stands still; and `~/.claude.json`, for all
-projects or for one, which it takes without a question. It rewrites that file itself, under a lock of its own.
+It goes into `~/.claude.json`, for all projects or for one, which Claude Code takes without a question, in the worktrees of
+a project too (measured, see docs/architecture.md). A project's `.mcp.json` it asks about: approved in the project, a
+session in a worktree asks all the same, and a background session that has to ask stands still before its first request.
+Claude Code rewrites its file itself, under a lock of its own.
 """
 
 from __future__ import annotations
@@ -24,7 +25,6 @@ NAME = "turnpost"
 TOOLS = tuple(f"mcp__{NAME}__{tool}" for tool in ("list", "send", "wait", "reply", "cancel"))
 """The tools as permissions name them."""
 ALLOWED = Words(("permissions", "allow"), TOOLS)
-APPROVED = Words(("enabledMcpjsonServers",), (NAME,))
 _WORDS = ["-m", "turnpost", "mcp"]
 _LOCK_SECONDS = 5.0
 _STALE_SECONDS = 10.0  # as Claude Code counts: whoever holds the lock touches it more often than that
@@ -53,9 +53,7 @@ def config() -> dict[str, Any]:
 
 def registration(scope: Scope, project_dir: Path) -> tuple[Path, Edit]:
     """The file that names the server for a scope, and what is put into it."""
-    if scope == "project":
-        return Path(os.path.abspath(project_dir)) / ".mcp.json", _entry("mcpServers")
-    if scope == "local":
+    if scope in ("project", "local"):
         return global_path(), _entry("projects", os.path.realpath(project_dir), "mcpServers")
     return global_path(), _entry("mcpServers")
 
