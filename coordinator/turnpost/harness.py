@@ -84,6 +84,17 @@ class _Printed(BaseModel):
     usage: _Usage = _Usage()
 
 
+def started(output: str) -> Started:
+    """What `claude --bg` printed. Raises HarnessError when that is no session."""
+    found = _BACKGROUNDED.search(output)
+    if not found:
+        raise HarnessError(
+            f"claude --bg did not start a session; it said: {_line(output)}", output=output.strip()[-2000:]
+        )
+    copy = _COPY.search(output)
+    return Started(found.group(1), copy.group(1) if copy else None, output.strip())
+
+
 class Claude:
     """An installed Claude Code. Every call runs it to its end, with the caller's session variables stripped."""
 
@@ -186,14 +197,7 @@ class Claude:
                 cwd=cwd,
             )
         shown = self._run(words, input=prompt, cwd=cwd, timeout=60, on_start=on_start)
-        output = (shown.stdout + shown.stderr).strip()
-        found = _BACKGROUNDED.search(output)
-        if not found:
-            raise HarnessError(
-                f"claude {words[0]} did not start a session; it said: {_line(output)}", output=output[-2000:]
-            )
-        copy = _COPY.search(output)
-        return Started(found.group(1), copy.group(1) if copy else None, output)
+        return started(shown.stdout + shown.stderr)
 
     def _run(
         self,

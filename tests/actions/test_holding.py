@@ -235,3 +235,13 @@ def test_a_rename_keeps_mail_and_sessions_and_frees_the_old_name(home: FakeHome)
             agents.rename(home.root, "gamma", wrong, speaker=PERSON)
     with pytest.raises(NotFound):
         agents.rename(home.root, "alpha", "delta", speaker=PERSON)
+
+
+@pytest.mark.parametrize("digits", [8, 36])
+def test_an_agent_is_known_by_its_session_id_too(home: FakeHome, digits: int) -> None:
+    """As `turnpost agents` and `claude agents` show it; nothing is forked for one that turnpost knows."""
+    session_id = home.agent("alpha")["sessions"][-1][:digits]
+    woken = holding.wake(home.root, session_id, "up", speaker=PERSON)
+    assert (woken.target, woken.forked) == ("alpha", False)
+    sent = sending.send(home.root, [session_id], "hello", speaker=PERSON)
+    assert [one.name for one in sent.recipients] == ["alpha"]

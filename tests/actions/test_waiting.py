@@ -7,7 +7,7 @@ import threading
 import pytest
 
 from tests.actions.fakes import FOREIGN, PERSON, FakeHome
-from turnpost.actions import holding, receipts, sending, waiting
+from turnpost.actions import courier, holding, receipts, sending, waiting
 from turnpost.actions.results import Waited
 from turnpost.core import clock, store
 from turnpost.core.errors import NotFound, Refused, UsageError
@@ -157,3 +157,16 @@ def test_a_wait_sees_a_turn_end(home: FakeHome) -> None:
     end.start()
     assert waiting.wait(home.root, "alpha", timeout=10, speaker=PERSON).done
     end.join()
+
+
+def test_a_wait_sees_to_it_that_a_coordinator_runs_and_a_look_does_not(
+    home: FakeHome, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    home.agent("alpha", "stopped")
+    sent = sending.send(home.root, ["alpha"], "hello", speaker=PERSON)
+    called: list[str] = []
+    monkeypatch.setattr(courier, "ensure", called.append)
+    waiting.wait(home.root, sent.id, timeout=0, speaker=PERSON)
+    assert called == []
+    waiting.wait(home.root, sent.id, timeout=0.2, speaker=PERSON)
+    assert called == [home.root]

@@ -195,3 +195,31 @@ def test_a_send_is_durable_when_the_command_ends(home: FakeHome) -> None:
     assert done[0] == 0
     shown = sending.original(home.root, json.loads(done[1])["id"])
     assert shown["to"] == [{"kind": "agent", "name": "alpha", "key": alpha["key"]}]
+
+
+def test_closed_streams_are_empty_ones(home: FakeHome) -> None:
+    home.agent("alpha")
+    shell = ["sh", "-c", 'exec "$@" <&- >&-', "sh"]
+    done = subprocess.run([*shell, *turnpost("agents")], capture_output=True)
+    assert (done.returncode, done.stderr) == (0, b"")
+    done = subprocess.run([*shell, *turnpost("send", "alpha", "-")], capture_output=True)
+    assert done.returncode == 3
+    assert b"rule 'empty'" in done.stderr
+
+
+@pytest.mark.skipif(not Path("/dev/full").exists(), reason="NO /dev/full: a full disk cannot be had here")
+def test_an_output_that_takes_nothing_is_one_line_and_the_message_is_sent(home: FakeHome) -> None:
+    alpha = home.agent("alpha")
+    with Path("/dev/full").open("wb") as full:
+        done = subprocess.run(turnpost("send", "alpha", "hello"), stdout=full, stderr=subprocess.PIPE)
+    assert done.returncode == 1
+    assert done.stderr.decode().count("\n") == 1
+    assert len(home.box(alpha).waiting()) == 1
+
+
+def test_a_text_over_the_most_that_is_read_is_refused_with_its_own_size(home: FakeHome) -> None:
+    home.agent("alpha")
+    size = 20_000_000
+    done = subprocess.run(turnpost("send", "alpha", "-"), input=b"x" * size, capture_output=True)
+    assert done.returncode == 3
+    assert f"has {size} bytes".encode() in done.stderr

@@ -24,7 +24,7 @@ def by_agent(post: Post, speaker: str, words: str) -> dict[str, object]:
 
 def test_a_hold_is_lifted_by_the_person_and_by_nobody_else(post: Post) -> None:
     session_id = post.launch_idle("alpha")
-    post.launch_idle("beta")
+    post.launch_idle("beta", options=("--parent", "alpha", "--no-report"))
 
     assert post.run("stop", "alpha")["held"]
     assert post.state("alpha") == "stopped"

@@ -57,7 +57,9 @@ def test_a_command_in_an_agents_shell_speaks_as_that_agent(post: Post) -> None:
         f"! {bare} turnpost send alpha self",
         "echo all-as-expected",
     ]
-    post.launch("alpha", bash(" && ".join(commands)), Say("done"))
+    post.launch(
+        "alpha", bash(" && ".join(commands)), Say("done"), options=("--parent", "beta", "--no-report")
+    )
     post.wait_idle("alpha")
     assert post.requests("alpha")[-1].has("all-as-expected"), post.requests("alpha")[-1].last_user_texts
     inbox = post.run("inbox")["messages"]

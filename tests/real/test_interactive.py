@@ -30,9 +30,12 @@ ASKS = Tool("Bash", {"command": "touch made.txt && echo ran", "description": "ma
 def test_a_session_is_known_by_its_folder_wakes_when_idle_and_a_prompt_takes_what_waits(post: Post) -> None:
     with Terminal(post.world, post.shop) as terminal:
         terminal.ready(PATIENCE)
-        (view,) = until(lambda: agents.agents(post.root).agents, "the session registers")
-        assert view.session_id is not None
-        name = f"shop-{view.session_id[:8]}"
+        (session_id,) = until(
+            lambda: [one.session_id for one in agents.agents(post.root).agents if one.session_id],
+            "the session registers",
+        )
+        name = f"shop-{session_id[:8]}"
+        view = post.agent(name)
         assert (view.name, view.kind) == (name, "registered")
         post.wait_idle(name)
 

@@ -14,7 +14,7 @@ pytestmark = [pytest.mark.real, pytest.mark.slow]
 def test_a_session_that_claude_code_has_forgotten_is_given_up_aloud(post: Post) -> None:
     post.configure(resume_attempts=2, resume_backoff_seconds=1.0, resume_confirm_seconds=3.0)
     session_id = post.launch_idle("alpha")
-    post.launch_idle("beta")
+    post.launch_idle("beta", options=("--parent", "alpha", "--no-report"))
     post.end_session("alpha")
     known = store.load_state(post.root, post.key("alpha"))
     assert known

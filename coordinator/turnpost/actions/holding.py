@@ -8,6 +8,7 @@ from turnpost.actions import courier, holds, people, permits, sending
 from turnpost.actions.audited import refusals
 from turnpost.actions.results import Held, Woken
 from turnpost.core import audit, registry, text
+from turnpost.core.errors import NotFound
 from turnpost.core.sender import Speaker
 
 WAKE_NOTE = "The person woke you. Go on with what you were doing, or say that there is nothing left to do."
@@ -53,11 +54,12 @@ def wake(root: str, target: str, body: str | None = None, *, speaker: Speaker | 
     The fork has its own id and carries turnpost's hooks; the session itself stays as it is. The person only.
     """
     voice = people.person(root, "wake an agent", speaker)
-    key = registry.key_of_name(root, target) or registry.key_of_session(root, target)
-    if key is None and _SESSION.fullmatch(target):
+    try:
+        agent = people.agent(root, target)
+    except NotFound:
+        if not _SESSION.fullmatch(target):
+            raise
         return _wake_foreign(root, target, body)
-    known = registry.load_agent(root, key) if key else None
-    agent = people.agent(root, known["name"] if known else target)
     sent = sending.send(root, [agent["name"]], WAKE_NOTE if body is None else body, speaker=speaker)
     audit.acted(root, "wake", voice.agent, agent, message=sent.id)
     return Woken(

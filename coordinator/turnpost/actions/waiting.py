@@ -1,7 +1,7 @@
 """Waiting, for a short while, until something can be seen: a message read or answered, an agent idle, a message here.
 
-Waiting is looking: every fifty milliseconds at the spool and, where a claim is open, at the transcript. Nothing that
-is waited for depends on it, and nobody is held up by it.
+Waiting is looking: every fifty milliseconds at the spool and, where a claim is open, at the transcript. Nobody is held
+up by it, and nothing that is waited for depends on it but that a coordinator runs.
 """
 
 from __future__ import annotations
@@ -9,7 +9,7 @@ from __future__ import annotations
 from collections.abc import Callable
 from typing import TYPE_CHECKING, Literal, get_args
 
-from turnpost.actions import agents, people, permits, receipts
+from turnpost.actions import agents, courier, people, permits, receipts
 from turnpost.actions.audited import refusals
 from turnpost.actions.results import Waited
 from turnpost.actions.sending import original
@@ -53,12 +53,17 @@ def wait(
         )
     look = _looker(root, target, goal, speaker)
     start = clock.monotonic()
+    ensured = not timeout
     while True:
         seen = look()
         waited = clock.monotonic() - start
         seen = seen._replace(waited=round(waited, 3))
         if seen.done or seen.over or waited >= timeout:
             return seen
+        if not ensured:
+            # Killed after the last send, it left what waits for a stopped agent to nobody.
+            courier.ensure(root)
+            ensured = True
         if on_look:
             on_look(seen)
         clock.sleep(min(POLL, max(0.0, timeout - waited)))

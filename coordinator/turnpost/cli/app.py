@@ -83,7 +83,7 @@ class Turnpost(click.Group):
         as_json = failures.wants_json(words)
         if os.name == "nt":
             sys.exit(failures.report(failures.no_windows(), as_json))
-        _tolerate_any_terminal()
+        _tolerate_any_stream()
         try:
             # Every failure leaves from here: click's own way of printing it knows no JSON.
             code: int | None = super().main(
@@ -97,8 +97,14 @@ class Turnpost(click.Group):
         sys.exit(code or 0)
 
 
-def _tolerate_any_terminal() -> None:
-    """A terminal that cannot show a character gets its code; an error in the middle of a list helps nobody."""
+def _tolerate_any_stream() -> None:
+    """A stream that the caller closed is an empty one, and a terminal that cannot show a character gets its code.
+
+    An error in the middle of a list helps nobody.
+    """
+    for name, mode in (("stdin", "r"), ("stdout", "w"), ("stderr", "w")):
+        if getattr(sys, name) is None:
+            setattr(sys, name, open(os.devnull, mode, encoding="utf-8"))  # noqa: SIM115 - for the whole process
     for stream in (sys.stdout, sys.stderr):
         if isinstance(stream, io.TextIOWrapper):
             stream.reconfigure(errors="backslashreplace")

@@ -5,12 +5,13 @@ from __future__ import annotations
 import re
 import sys
 from collections.abc import Callable
-from typing import Any
+from typing import Any, BinaryIO
 
 import click
 
 from turnpost.cli import render
 from turnpost.core import files, home
+from turnpost.core.errors import Refused
 
 _LIKE_OPTION = re.compile(r"--[A-Za-z][A-Za-z0-9-]*(=.*)?", re.DOTALL)
 _STDIN_LIMIT = 16 * 1024 * 1024
@@ -24,6 +25,8 @@ class Command(click.Command):
         self.takes_text = takes_text
         lines = example.strip().splitlines()
         extra["epilog"] = "\b\nExample:\n" + "\n".join(f"  {line.strip()}" for line in lines)
+        # Its own, not only its group's: click keeps the help option of the first context it is called in.
+        extra.setdefault("context_settings", {"help_option_names": ["-h", "--help"]})
         super().__init__(*args, **extra)
         wants_json = click.Option(
             ["--json"], is_flag=True, expose_value=False, callback=_note_json, help="Print one JSON document."
@@ -87,7 +90,22 @@ def read_text(ctx: click.Context, _param: click.Parameter, value: str | None) ->
     if sys.stdin.isatty():
         click.echo("turnpost: reading the text from this terminal; end it with Ctrl-D", err=True)
     data = sys.stdin.buffer.read(_STDIN_LIMIT)
+    if more := _rest(sys.stdin.buffer):
+        size = len(data) + more
+        raise Refused(
+            f"refused by rule 'too-long': the text on stdin has {size} bytes, and none may have more than {_STDIN_LIMIT}; "
+            "put it in a file and send its path",
+            rule="too-long", bytes=size, limit=_STDIN_LIMIT,
+        )  # fmt: skip
     return data.decode("utf-8", "surrogateescape")
+
+
+def _rest(stream: BinaryIO) -> int:
+    """How many bytes a stream still has; they are read and dropped."""
+    size = 0
+    while part := stream.read(1 << 20):
+        size += len(part)
+    return size
 
 
 def complete_names(_ctx: click.Context, _param: click.Parameter, incomplete: str) -> list[str]:

@@ -29,10 +29,10 @@ def no_windows() -> TurnpostError:
 
 def report(error: BaseException, as_json: bool) -> int:
     """Tell a failure and answer with its exit code."""
+    if isinstance(error, OSError):
+        _drop_stdout()
     if isinstance(error, BrokenPipeError):
-        # Whoever read us has seen enough. Python would complain once more when it closes stdout.
-        os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())
-        return 1
+        return 1  # whoever read us has seen enough
     if isinstance(error, click.exceptions.NoArgsIsHelpError) and not as_json:
         click.echo(error.format_message(), err=True)
         return error.exit_code
@@ -50,6 +50,14 @@ def report(error: BaseException, as_json: bool) -> int:
         if isinstance(error, click.UsageError) and error.ctx is not None:
             click.echo(f"try: {error.ctx.command_path} --help", err=True)
     return INTERRUPTED if known.rule == "interrupted" else known.exit_code
+
+
+def _drop_stdout() -> None:
+    """Let go of an output that nobody takes (a closed pipe, a full disk): Python would complain once more at its end."""
+    try:
+        sys.stdout.flush()
+    except OSError:
+        os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())
 
 
 def _known(error: BaseException) -> TurnpostError:

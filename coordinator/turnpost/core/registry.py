@@ -12,6 +12,7 @@ if TYPE_CHECKING:
     from turnpost.core.records import Agent, Kind, Party
 
 PERSON = "person"
+_SHORT_ID = 8  # the digits of a session id that Claude Code shows
 AGENT = ("key", "name", "kind", "created", "cwd", "root", "sessions", "parent", "background", "retire")
 LAYOUT = ("agents", "names", "sessions", "pids", "messages", "outbox", "pending", "missions", "loops")
 
@@ -106,8 +107,11 @@ def key_of_name(root: str, name: str) -> str | None:
 
 
 def find(root: str, name: str) -> Agent:
-    """The agent of a name. Raises NotFound with the nearest names there are."""
-    key = key_of_name(root, name)
+    """The agent of a name, or of a session id as it or its first eight digits are shown.
+
+    Raises NotFound with the nearest names there are.
+    """
+    key = key_of_name(root, name) or _key_of_session_word(root, name)
     agent = load_agent(root, key) if key else None
     if agent is not None:
         return agent
@@ -135,6 +139,16 @@ def everyone(root: str) -> list[Agent]:
 def key_of_session(root: str, session_id: str) -> str | None:
     """The agent a session belongs to, also one it has since left."""
     return _key(home.session(root, session_id)) if home.is_session_id(session_id) else None
+
+
+def _key_of_session_word(root: str, word: str) -> str | None:
+    if not home.is_session_id(word):
+        return None
+    found = key_of_session(root, word)
+    if found is None and len(word) == _SHORT_ID:
+        keys = {key_of_session(root, one) for one in files.names(root + "/sessions") if one.startswith(word)}
+        found = keys.pop() if len(keys) == 1 else None
+    return found
 
 
 def key_of_process(root: str, pid: int) -> str | None:

@@ -8,6 +8,7 @@ from collections.abc import Callable
 from pathlib import Path
 from typing import NamedTuple
 
+from turnpost import harness
 from turnpost.core import procs
 from turnpost.demo.stage import Stage
 from turnpost.lab.model import Say, Tool
@@ -60,8 +61,9 @@ def copied(stage: Stage, name: str) -> list[str]:
     before = _ended(stage, name, stage.changing)
     switch = stage.changing / ".claude" / "settings.local.json"
     switch.write_text('{"disableAllHooks": true}', encoding="utf-8")
-    stage.go_on()
-    stage.world.claude("--bg", "--resume", before, cwd=stage.changing, input=BY_HAND).check()
+    stage.wait(
+        lambda: _resumed_by_hand(stage, before) or None, f"the session {before[:8]} to be resumed by hand"
+    )
     # Only once it has its prompt has it surely read the settings.
     stage.wait(lambda: _has(stage, before, BY_HAND) or None, f"the session {before[:8]} to run by hand")
     switch.unlink()
@@ -102,6 +104,17 @@ ALL = (
 
 def _runs(stage: Stage, session_id: str) -> bool:
     return any(session["sessionId"] == session_id and session.get("pid") for session in stage.world.agents())
+
+
+def _resumed_by_hand(stage: Stage, session_id: str) -> bool:
+    """Resume the session itself. For some seconds after its end Claude Code can still make a copy: that one is ended."""
+    stage.go_on()
+    words = ("--bg", "--resume", session_id)
+    done = stage.world.claude(*words, cwd=stage.changing, input=BY_HAND).check()
+    copy = harness.started(done.stdout + done.stderr).copy
+    if copy:
+        stage.world.claude("stop", copy).check()
+    return copy is None
 
 
 def _has(stage: Stage, session_id: str, words: str) -> bool:
