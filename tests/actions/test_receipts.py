@@ -62,7 +62,11 @@ def test_cancel_takes_back_what_waits_and_twice_is_once(home: FakeHome) -> None:
     assert receipts.cancel(home.root, sent.id, speaker=PERSON).cancelled == ("alpha",)
     assert receipts.cancel(home.root, sent.id, speaker=PERSON).cancelled == ("alpha",)
     assert home.box(alpha).waiting() == []
-    assert receipts.show(home.root, sent.id).receipts["alpha"].state == "cancelled"
+    receipt = receipts.show(home.root, sent.id).receipts["alpha"]
+    assert receipt.state == "cancelled"
+    assert receipt.queued_at is not None
+    assert receipt.ended_at is not None
+    assert receipt.ended_at >= receipt.queued_at
 
 
 def test_cancel_says_for_whom_it_came_too_late(home: FakeHome) -> None:

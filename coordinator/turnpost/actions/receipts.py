@@ -98,7 +98,7 @@ def _shown(receipt: Receipt, held: bool) -> ReceiptView:
         receipt["state"], clock.rfc3339(receipt["queued_at"]), clock.rfc3339(receipt["claimed_at"]),
         clock.rfc3339(receipt["delivered_at"]), clock.rfc3339(receipt["read_at"]),
         "held" if waits and held else receipt["boundary"], receipt["session_id"], receipt["attempts"],
-        receipt.get("reason"),
+        receipt.get("reason"), clock.rfc3339(receipt.get("ended_at")),
     )  # fmt: skip
 
 

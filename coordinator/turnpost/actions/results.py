@@ -39,7 +39,7 @@ class Sent(NamedTuple):
 
 
 class ReceiptView(NamedTuple):
-    """How far a message has come with one recipient."""
+    """How far a message has come with one recipient. `ended_at`: when it was cancelled or given up."""
 
     state: str
     queued_at: str | None = None
@@ -50,6 +50,7 @@ class ReceiptView(NamedTuple):
     session_id: str | None = None
     attempts: int = 0
     reason: str | None = None
+    ended_at: str | None = None
 
 
 class MessageView(NamedTuple):

@@ -70,6 +70,7 @@ def secrets(count: int) -> str:
 def receipt(name: str, shown: results.ReceiptView) -> str:
     """How far a message has come with one recipient."""
     moments = [f"{step} {moment[11:23]}" for step in _STEPS if (moment := getattr(shown, f"{step}_at"))]
+    moments += [f"{shown.state} {shown.ended_at[11:23]}"] if shown.ended_at else []
     where = f" ({shown.boundary})" if shown.boundary else ""
     tries = f", attempt {shown.attempts}" if shown.attempts > 1 else ""
     lines = [columns.paragraph(f"{name}: {shown.state}{where}{tries}", "  ")]

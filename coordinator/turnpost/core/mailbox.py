@@ -218,9 +218,11 @@ class Mailbox:
             if entry_id(name) == message_id:
                 receipt = self._receipt(folder, name)
                 receipt.update({"state": state, "reason": reason})
+                now = clock.now()
                 if state == "read":
-                    now = clock.now()
                     receipt.update({"claimed_at": now, "delivered_at": now, "read_at": now})
+                else:
+                    receipt["ended_at"] = now
                 self._finish(folder, name, receipt)
                 self._log(receipt)
                 return True

@@ -50,7 +50,10 @@ if TYPE_CHECKING:
         choice: NotRequired[int]
 
     class Receipt(TypedDict):
-        """How far one message has come with one recipient. Where the file lies is the truth, this is the detail."""
+        """How far one message has come with one recipient. Where the file lies is the truth, this is the detail.
+
+        `ended_at`: when it was cancelled, or given up as undeliverable.
+        """
 
         v: int
         id: str
@@ -59,6 +62,7 @@ if TYPE_CHECKING:
         claimed_at: float | None
         delivered_at: float | None
         read_at: float | None
+        ended_at: NotRequired[float]
         boundary: Boundary | None
         session_id: str | None
         attempts: int
