@@ -2,12 +2,16 @@
 
 from __future__ import annotations
 
+import time
 from concurrent.futures import ThreadPoolExecutor
 
 import pytest
 
 from tests.real.kit import Post, bash
+from turnpost.actions import sending
+from turnpost.core import registry
 from turnpost.core.render import mark
+from turnpost.core.sender import Speaker
 from turnpost.lab.model import Say
 
 pytestmark = [pytest.mark.real, pytest.mark.slow]
@@ -36,6 +40,25 @@ def test_an_idle_agent_is_woken_once_by_one_message_and_once_by_many(post: Post)
     receipts = post.wait_read("alpha", *many)
     assert {one.boundary for one in receipts} == {"rewake", "stop-block"}
     assert len(post.requests("alpha")) == 4  # the launch, the first wake, and two for the ten
+
+
+def test_no_message_is_missed_around_the_end_of_a_turn(post: Post) -> None:
+    """Whether it lands before the Stop hook looks, between that and the waiter's arming, or after it."""
+    post.launch_idle("alpha")
+    person = Speaker(registry.person(post.root))
+    sent = []
+    for step in range(10):
+        gate = post.gate()
+        post.model.script("alpha", [gate])
+        sent.append(post.send("alpha", f"turn {step}").id)
+        gate.wait_reached()
+        gate.open()
+        time.sleep(step * 0.03)
+        late = sending.send(post.root, ["alpha"], f"at the end of turn {step}", speaker=person)
+        sent.append(late.id)
+        post.wait_idle("alpha")
+    receipts = post.assert_read_once("alpha", *sent)
+    assert {one.attempts for one in receipts} == {1}
 
 
 def test_a_command_in_an_agents_shell_speaks_as_that_agent(post: Post) -> None:
