@@ -7,7 +7,7 @@ from pathlib import Path
 
 from turnpost.core import clock
 from turnpost.core.errors import TurnpostError
-from turnpost.doctor import claude_code, firing, hooks, mail, service, spool
+from turnpost.doctor import claude_code, firing, hooks, mail, service, spool, tools
 from turnpost.doctor.results import Check, Diagnosis, fail
 
 
@@ -28,6 +28,7 @@ def _parts(root: str, project: Path, deep: bool) -> Iterator[Callable[[], list[C
     yield lambda: hooks.check_all(facts, root)
     yield lambda: hooks.check_known(found.sessions or (), project, root, bool(facts.hooks))
     yield lambda: [check for one in hooks.to_fire(facts) for check in firing.fire(one)]
+    yield lambda: tools.check_all(project, bool(facts.hooks))
     whole = _safely(lambda: spool.check_all(root))
     yield lambda: whole
     if not any(check.name == "spool" and check.status == "fail" for check in whole):

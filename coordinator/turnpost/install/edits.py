@@ -107,7 +107,11 @@ class Entry:
 
     def present(self, value: dict[str, Any]) -> bool:
         """As `Edit` says."""
-        return self.is_ours(_get(value, self.place, None))
+        return self.is_ours(self.find(value))
+
+    def find(self, value: dict[str, Any]) -> object:
+        """What stands there; None for nothing."""
+        return _get(value, self.place, None)
 
 
 def add_all(edits: Sequence[Edit], value: dict[str, Any]) -> dict[str, Any]:

@@ -16,10 +16,10 @@ from pathlib import Path
 from typing import Any
 
 from turnpost.core import clock, files
-from turnpost.install.edits import Edit, Entry, Words
+from turnpost.install.edits import Entry, Words
 from turnpost.install.errors import SettingsRefused
 from turnpost.install.json_text import is_list, is_object
-from turnpost.install.settings_file import Scope
+from turnpost.install.settings_file import Scope, read_settings
 
 NAME = "turnpost"
 TOOLS = tuple(f"mcp__{NAME}__{tool}" for tool in ("list", "send", "wait", "reply", "cancel"))
@@ -51,7 +51,7 @@ def config() -> dict[str, Any]:
     return {"mcpServers": {NAME: entry()}}
 
 
-def registration(scope: Scope, project_dir: Path) -> tuple[Path, Edit]:
+def registration(scope: Scope, project_dir: Path) -> tuple[Path, Entry]:
     """The file that names the server for a scope, and what is put into it."""
     if scope in ("project", "local"):
         return global_path(), _entry("projects", os.path.realpath(project_dir), "mcpServers")
@@ -63,6 +63,21 @@ def global_path() -> Path:
     return (
         Path(os.path.abspath(os.environ.get("CLAUDE_CONFIG_DIR") or os.path.expanduser("~"))) / ".claude.json"
     )
+
+
+def registered(project_dir: Path) -> list[tuple[Path, list[str]]]:
+    """Each file that names our server for a session in the project, with the command that starts it there.
+
+    Raises SettingsRefused for a file that cannot be read.
+    """
+    found: list[tuple[Path, list[str]]] = []
+    scopes: tuple[Scope, ...] = ("project", "user")
+    for scope in scopes:
+        path, edit = registration(scope, project_dir)
+        value = edit.find(read_settings(path).settings)
+        if is_object(value) and is_ours(value) and isinstance(value.get("command"), str):
+            found.append((path, [value["command"], *map(str, value["args"])]))
+    return found
 
 
 @contextmanager
@@ -113,5 +128,5 @@ def _leave(lock: str) -> None:
         return  # another has taken it for stale
 
 
-def _entry(*around: str) -> Edit:
+def _entry(*around: str) -> Entry:
     return Entry((*around, NAME), entry(), is_ours)
