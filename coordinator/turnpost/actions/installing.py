@@ -3,10 +3,13 @@
 from __future__ import annotations
 
 import os
+from collections.abc import Sequence
 from pathlib import Path
 from typing import TYPE_CHECKING
 
+from turnpost.actions import people
 from turnpost.actions.results import Installed, InstalledFile
+from turnpost.core import registry
 
 if TYPE_CHECKING:
     from turnpost.install import InstallResult, Scope
@@ -30,11 +33,34 @@ def install(
     return _shown(done, dry_run)
 
 
-def uninstall(scope: Scope = "project", project: str | None = None, *, dry_run: bool = False) -> Installed:
-    """Undo an install: byte for byte, unless the file was edited since."""
+def uninstall(
+    root: str, scope: Scope = "project", project: str | None = None, *, dry_run: bool = False
+) -> Installed:
+    """Undo an install: byte for byte, unless the file was edited since. It warns of the agents that are left without hooks."""
     from turnpost import install as hooks
 
-    return _shown(hooks.uninstall(scope, _folder(project), dry_run=dry_run), dry_run)
+    done = _shown(hooks.uninstall(scope, _folder(project), dry_run=dry_run), dry_run)
+    return done._replace(warnings=_left(root)) if done.changed and not dry_run else done
+
+
+def _left(root: str) -> tuple[str, ...]:
+    """What becomes of the agents that have no hooks but those of their running sessions any more."""
+    from turnpost.service.resume import without_hooks
+
+    stand = [(agent, people.standing(root, agent["key"])) for agent in registry.everyone(root)]
+    alive = [(agent, how) for agent, how in stand if how.doing not in ("stopped", "lost")]
+    runs = [agent["name"] for agent, how in alive if without_hooks(agent, how.state)]
+    waits = [agent["name"] for agent, how in stand if how.waiting and without_hooks(agent, how.state)]
+    told = (
+        ("these run on with their hooks until their sessions end", runs),
+        ("these have mail waiting, and no resume brings it without hooks", waits),
+    )
+    return tuple(f"{what}: {_some(names)}" for what, names in told if names)
+
+
+def _some(names: Sequence[str], room: int = 3) -> str:
+    more = len(names) - room
+    return ", ".join(names[:room]) + (f" and {more} more" if more > 0 else "")
 
 
 def _folder(project: str | None) -> Path:

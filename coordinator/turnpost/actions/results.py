@@ -345,6 +345,7 @@ class Installed(NamedTuple):
     dry_run: bool
     diff: str
     files: tuple[InstalledFile, ...] = ()
+    warnings: tuple[str, ...] = ()
 
 
 class CoordinatorView(NamedTuple):

@@ -55,4 +55,4 @@ def install(
 @_dry_run
 def uninstall(scope: Literal["project", "local", "user"], project: str | None, dry_run: bool) -> Installed:
     """Take the hooks and the tools out again and restore the files."""
-    return installing.uninstall(scope, project, dry_run=dry_run)
+    return installing.uninstall(base.root(), scope, project, dry_run=dry_run)

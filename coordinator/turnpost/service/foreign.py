@@ -83,7 +83,7 @@ def _reserve(root: str, session: Session, folder: str) -> Agent:
             if registry.key_of_name(root, n) is None
         )
         return registry.create_agent(
-            root, name, kind="registered", cwd=folder, project=registry.main_checkout(folder), background=True
+            root, name, kind="managed", cwd=folder, project=registry.main_checkout(folder), background=True
         )
 
 
