@@ -86,7 +86,7 @@ def test_the_hooks_come_with_it_also_where_the_project_has_them(home: FakeHome, 
     """Claude Code keeps these for a resume, when the project's may be gone."""
     from turnpost.actions import installing
 
-    installing.install("project", str(home.folder))
+    installing.install(home.root, "project", str(home.folder), speaker=PERSON)
     launching.launch(home.root, "alpha", speaker=PERSON)
     words = call(claude)["words"]
     assert isinstance(words, list)

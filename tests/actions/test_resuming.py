@@ -75,7 +75,9 @@ def test_an_agent_whose_hooks_are_gone_is_not_resumed_and_its_senders_learn_why(
 def test_an_agent_that_has_hooks_somewhere_is_resumed(home: FakeHome, claude: Path, where: str) -> None:
     agent = stopped(home, launched=where == "its own settings")
     if where != "its own settings":
-        installing.install("project" if where == "its project" else "user", str(home.folder))
+        installing.install(
+            home.root, "project" if where == "its project" else "user", str(home.folder), speaker=PERSON
+        )
     sending.send(home.root, ["alpha"], "hello", speaker=PERSON)
     Resumer(home.root, _QUICK, Log(home.root)).resume(agent["key"])
     assert "--bg" in claude.read_text()
@@ -93,18 +95,21 @@ def test_hooks_of_the_folder_a_session_moved_to_count(home: FakeHome, claude: Pa
     assert without_hooks(agent, state(home, agent))
     other = home.folder / "other"
     other.mkdir()
-    installing.install("local", str(other))
+    installing.install(home.root, "local", str(other), speaker=PERSON)
     assert not without_hooks(agent, {**state(home, agent), "cwd": str(other)})
 
 
 def test_an_uninstall_names_the_agents_that_are_left_without_hooks(home: FakeHome, claude: Path) -> None:
-    installing.install("project", str(home.folder))
+    installing.install(home.root, "project", str(home.folder), speaker=PERSON)
     stopped(home)
     stopped(home, "beta", launched=True)
     home.agent("gamma", "idle")
     sending.send(home.root, ["alpha", "beta"], "hello", speaker=PERSON)
-    assert installing.uninstall(home.root, "project", str(home.folder), dry_run=True).warnings == ()
-    runs, waits = installing.uninstall(home.root, "project", str(home.folder)).warnings
+    assert (
+        installing.uninstall(home.root, "project", str(home.folder), dry_run=True, speaker=PERSON).warnings
+        == ()
+    )
+    runs, waits = installing.uninstall(home.root, "project", str(home.folder), speaker=PERSON).warnings
     assert runs == "these run on with their hooks until their sessions end: gamma"
     assert waits == "these have mail waiting, and no resume brings it without hooks: alpha"
-    assert installing.uninstall(home.root, "project", str(home.folder)).warnings == ()
+    assert installing.uninstall(home.root, "project", str(home.folder), speaker=PERSON).warnings == ()

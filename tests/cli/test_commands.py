@@ -237,14 +237,28 @@ def test_a_cancel_and_what_it_answers_afterwards(home: FakeHome, run: Run) -> No
     assert (done.code, done.json["error"]["rule"]) == (5, "ended")
 
 
-def test_install_shows_the_difference_and_a_dry_run_writes_nothing(home: FakeHome, run: Run) -> None:
+def test_a_dry_run_shows_the_difference_and_writes_nothing(home: FakeHome, run: Run) -> None:
     dry = run("install", "--dry-run", "--json").json
     assert (dry["changed"], dry["dry_run"]) == (True, True)
+    shown = run("install", "--dry-run").out
+    assert shown.startswith(dry["diff"])
+    assert "would be installed: " in shown
     assert not (home.folder / ".claude").exists()
-    done = run("install")
-    assert "+++" in done.out
-    assert run("install", "--json").json["changed"] is False
-    assert run("uninstall", "--json").json["action"] == "restored"
+
+
+def test_an_install_says_in_a_few_lines_what_went_where(home: FakeHome, run: Run) -> None:
+    shown = run("install", "--allow-tools").out
+    assert "+++" not in shown
+    assert "  hooks: SessionStart, " in shown
+    assert "  permissions: mcp__turnpost__list, " in shown
+    assert "\n  tool server: turnpost\n" in shown
+    assert len(shown.splitlines()) < 12
+    assert max(len(line) for line in shown.splitlines() if str(home.folder) not in line) < 80
+    again = run("install", "--allow-tools", "--json").json
+    assert [(file["changed"], file["parts"]) for file in again["files"]] == [(False, [])] * 2
+    shown = run("uninstall").out
+    assert "restored: " in shown
+    assert "  hooks: SessionStart, " in shown
     assert not (home.folder / ".claude").exists()
 
 

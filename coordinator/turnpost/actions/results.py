@@ -264,6 +264,7 @@ class InstalledFile(NamedTuple):
     action: str
     changed: bool
     diff: str
+    parts: tuple[str, ...] = ()
 
 
 class ThreadLine(NamedTuple):

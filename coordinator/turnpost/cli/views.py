@@ -184,11 +184,12 @@ def _(result: results.Summary) -> str:
 
 @view.register
 def _(result: results.Installed) -> str:
-    lines = [
-        f"{'would be ' if result.dry_run and file.changed else ''}{file.action}: {text.visible(file.path)} ({result.scope})"
-        for file in result.files
-    ]
-    return text.visible(result.diff) + "\n".join(lines)
+    lines: list[str] = []
+    for file in result.files:
+        done = f"would be {file.action}" if result.dry_run and file.changed else file.action
+        lines.append(f"{done}: {text.visible(file.path)} ({result.scope})")
+        lines += [columns.paragraph(part, "  ") for part in file.parts]
+    return (text.visible(result.diff) if result.dry_run else "") + "\n".join(lines)
 
 
 @view.register
