@@ -165,7 +165,7 @@ def _reported(root: str, agent: Agent, output: str, on_wait: Callable[[float], N
         clock.sleep(POLL)
     raise HarnessError(
         f"the session of {agent['name']} did not report in within {START_SECONDS:g} s and was stopped; claude said: "
-        f"{' '.join(output.split())}; `turnpost doctor` looks into why its hooks did not run",
+        f"{text.one_line(output)}; `turnpost doctor` looks into why its hooks did not run",
         seconds=START_SECONDS, output=output[-2000:],
     )  # fmt: skip
 

@@ -350,7 +350,7 @@ class Installed(NamedTuple):
 
 
 class CoordinatorView(NamedTuple):
-    """Whether the coordinator of this home runs, and since when."""
+    """Whether the coordinator of this home runs, and since when. After a stop `pid` and `since` are those of the one that was ended."""
 
     running: bool
     pid: int | None

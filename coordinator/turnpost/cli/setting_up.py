@@ -41,7 +41,7 @@ def install(
     no_tools: bool,
     allow_tools: bool,
 ) -> Installed:
-    """Put turnpost's hooks and its tools for agents into Claude Code's settings.
+    """Put turnpost's hooks and tools into Claude Code's settings.
 
     All that is there stays, twice is once; --dry-run shows each line. Sessions started from then on are agents. No
     permission is added unless you ask for it with --allow-tools.

@@ -14,7 +14,20 @@ from typing import TYPE_CHECKING
 from filelock import FileLock, Timeout
 
 from turnpost.config import Config
-from turnpost.core import bell, clock, files, fork, home, missions, procs, registry, render, rules, store
+from turnpost.core import (
+    bell,
+    clock,
+    files,
+    fork,
+    home,
+    missions,
+    procs,
+    registry,
+    render,
+    rules,
+    store,
+    text,
+)
 from turnpost.core.errors import HarnessError, LockBusy
 from turnpost.core.mailbox import Mailbox
 from turnpost.harness import Claude
@@ -116,7 +129,7 @@ class Resumer:
             return ""
         # It may run without our hooks, or hang: left alone, the next try would make a copy of it.
         claude.stop(started.short_id)
-        return f"no sign of life within {self._config.resume_confirm_seconds:g} s from {folder}; Claude Code said: {started.output[:200]}"
+        return f"no sign of life within {self._config.resume_confirm_seconds:g} s from {folder}; Claude Code said: {text.one_line(started.output)}"
 
     def _note_command(self, key: str, pid: int) -> None:
         """Note which process resumes the agent: it goes on when the coordinator is killed."""
