@@ -18,6 +18,7 @@ from typing import Any
 
 from pydantic import BaseModel, ConfigDict, Field, TypeAdapter, ValidationError
 
+from turnpost.core import text
 from turnpost.core.environment import clean_environment
 from turnpost.core.errors import HarnessError
 
@@ -89,7 +90,7 @@ def started(output: str) -> Started:
     found = _BACKGROUNDED.search(output)
     if not found:
         raise HarnessError(
-            f"claude --bg did not start a session; it said: {_line(output)}", output=output.strip()[-2000:]
+            f"claude --bg did not start a session; it said: {text.one_line(output)}", output=output.strip()[-2000:]
         )
     copy = _COPY.search(output)
     return Started(found.group(1), copy.group(1) if copy else None, output.strip())
@@ -159,12 +160,12 @@ class Claude:
             printed = _Printed.model_validate_json(shown.stdout)
         except ValidationError as error:
             raise HarnessError(
-                f"claude -p gave no answer, it ended with code {shown.returncode}: {_line(shown.stderr or shown.stdout)}",
+                f"claude -p gave no answer, it ended with code {shown.returncode}: {text.one_line(shown.stderr or shown.stdout)}",
                 code=shown.returncode, stderr=shown.stderr[-2000:],
             ) from error  # fmt: skip
         if printed.is_error or shown.returncode != 0 or not (printed.result or "").strip():
             raise HarnessError(
-                f"claude -p gave no answer, it ended with code {shown.returncode}: {_line(printed.result or shown.stderr)}",
+                f"claude -p gave no answer, it ended with code {shown.returncode}: {text.one_line(printed.result or shown.stderr)}",
                 code=shown.returncode, stderr=shown.stderr[-2000:],
             )  # fmt: skip
         used = printed.usage
@@ -227,12 +228,7 @@ class Claude:
             raise HarnessError(f"{self.binary} {words[0]} failed: {error}") from error
         if check and done.returncode != 0:
             raise HarnessError(
-                f"claude {words[0]} ended with code {done.returncode}: {_line(done.stderr or done.stdout)}",
+                f"claude {words[0]} ended with code {done.returncode}: {text.one_line(done.stderr or done.stdout)}",
                 code=done.returncode, stderr=done.stderr[-2000:],
             )  # fmt: skip
         return done
-
-
-def _line(text: str) -> str:
-    words = " ".join(text.split())
-    return words[:300] or "nothing"

@@ -16,6 +16,7 @@ from turnpost.actions import (
     coordinating,
     holding,
     inbox,
+    installing,
     journal,
     missions,
     receipts,
@@ -101,6 +102,8 @@ def test_every_kind_of_action_tells_its_refusals(home: FakeHome) -> None:
         ("wait", lambda: waiting.wait(home.root, "alpha", timeout=0, speaker=Speaker(beta))),
         ("mission start", lambda: missions.start(home.root, "t", members=["alpha"], speaker=Speaker(beta))),
         ("inbox", lambda: inbox.waiting(home.root, speaker=Speaker(beta))),
+        ("install", lambda: installing.install(home.root, speaker=Speaker(beta))),
+        ("uninstall", lambda: installing.uninstall(home.root, speaker=Speaker(beta))),
         ("coordinator stop", lambda: coordinating.stop(home.root, speaker=Speaker(beta))),
         ("send", lambda: sending.send(home.root, ["alpha"], "x", speaker=FOREIGN)),
     ]  # fmt: skip
@@ -109,7 +112,7 @@ def test_every_kind_of_action_tells_its_refusals(home: FakeHome) -> None:
             call()
     found = journal.entries(home.root, Query(action="refusal")).entries
     assert [one.details["tried"] for one in found] == [what for what, _ in calls]
-    assert [one.from_ for one in found] == ["person", *["beta"] * 10, "foreign 4711"]
+    assert [one.from_ for one in found] == ["person", *["beta"] * 12, "foreign 4711"]
     assert alpha["key"] not in "".join(one.from_ or "" for one in found)
 
 

@@ -82,27 +82,24 @@ def test_a_launched_agent_has_its_name_its_session_and_its_hooks(home: FakeHome,
     assert (shown.kind, shown.state, shown.parent) == ("managed", "starting", None)
 
 
-def test_hooks_that_the_project_brings_are_not_given_twice(home: FakeHome, claude: Path) -> None:
+def test_the_hooks_come_with_it_also_where_the_project_has_them(home: FakeHome, claude: Path) -> None:
+    """Claude Code keeps these for a resume, when the project's may be gone."""
     from turnpost.actions import installing
 
-    installing.install("project", str(home.folder))
+    installing.install(home.root, "project", str(home.folder), speaker=PERSON)
     launching.launch(home.root, "alpha", speaker=PERSON)
     words = call(claude)["words"]
     assert isinstance(words, list)
-    assert set(json.loads(words[words.index("--settings") + 1])) == {"env"}
+    settings = json.loads(words[words.index("--settings") + 1])
+    written = json.loads((home.folder / ".claude" / "settings.json").read_text())
+    assert settings["hooks"] == written["hooks"], "equal entries run once"
     assert "--worktree" not in words
 
 
-def test_a_worktree_gets_the_hooks_anyway_since_it_may_lack_the_projects_settings(
-    home: FakeHome, claude: Path
-) -> None:
-    from turnpost.actions import installing
-
-    installing.install("local", str(home.folder))
+def test_a_worktree_is_asked_for_by_the_agents_name(home: FakeHome, claude: Path) -> None:
     launching.launch(home.root, "alpha", worktree=True, speaker=PERSON)
     words = call(claude)["words"]
     assert isinstance(words, list)
-    assert "hooks" in json.loads(words[words.index("--settings") + 1])
     assert words[words.index("--worktree") + 1] == "alpha"
 
 

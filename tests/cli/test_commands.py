@@ -5,14 +5,16 @@ from __future__ import annotations
 import json
 import os
 from collections.abc import Callable
+from pathlib import Path
 
 import click
 import pytest
 
 from tests.actions.fakes import FOREIGN, FakeHome
 from tests.cli.conftest import Run
-from turnpost.actions import agents, receipts, sending
+from turnpost.actions import agents, receipts, results, sending
 from turnpost.cli import columns, failures, views
+from turnpost.core import registry
 from turnpost.core.sender import Speaker
 
 
@@ -237,20 +239,69 @@ def test_a_cancel_and_what_it_answers_afterwards(home: FakeHome, run: Run) -> No
     assert (done.code, done.json["error"]["rule"]) == (5, "ended")
 
 
-def test_install_shows_the_difference_and_a_dry_run_writes_nothing(home: FakeHome, run: Run) -> None:
+def test_a_dry_run_shows_the_difference_and_writes_nothing(home: FakeHome, run: Run) -> None:
     dry = run("install", "--dry-run", "--json").json
     assert (dry["changed"], dry["dry_run"]) == (True, True)
+    shown = run("install", "--dry-run").out
+    assert shown.startswith(dry["diff"])
+    assert "would be installed: " in shown
     assert not (home.folder / ".claude").exists()
-    done = run("install")
-    assert "+++" in done.out
-    assert run("install", "--json").json["changed"] is False
-    assert run("uninstall", "--json").json["action"] == "restored"
+
+
+def test_an_install_says_in_a_few_lines_what_went_where(home: FakeHome, run: Run) -> None:
+    shown = run("install", "--allow-tools").out
+    assert "+++" not in shown
+    assert "  hooks: SessionStart, " in shown
+    assert "  permissions: mcp__turnpost__list, " in shown
+    assert "\n  tool server: turnpost\n" in shown
+    assert len(shown.splitlines()) < 12
+    assert max(len(line) for line in shown.splitlines() if str(home.folder) not in line) < 80
+    again = run("install", "--allow-tools", "--json").json
+    assert [(file["changed"], file["parts"]) for file in again["files"]] == [(False, [])] * 2
+    shown = run("uninstall").out
+    assert "restored: " in shown
+    assert "  hooks: SessionStart, " in shown
     assert not (home.folder / ".claude").exists()
 
 
 def test_the_coordinators_state_is_shown(run: Run) -> None:
     assert run("coordinator", "status", "--json").json == {"running": False, "pid": None, "since": None}
     assert run("coordinator", "status").out == "no coordinator runs\n"
+    assert run("coordinator", "stop").out == "no coordinator runs\n"
+
+
+def test_a_coordinator_that_was_ended_is_told_from_none() -> None:
+    """`coordinator stop` answers with the one that ran."""
+    assert views.view(results.CoordinatorView(False, 4711, None)) == "the coordinator, pid 4711, was ended"
+
+
+def test_a_start_with_a_config_that_cannot_be_used_says_so(home: FakeHome, run: Run) -> None:
+    registry.prepare(home.root)
+    Path(home.root, "config.toml").write_text("body_bytes = 0")
+    failed = run("coordinator", "start", "--json")
+    assert (failed.code, failed.json["error"]["rule"]) == (2, "config")
+    assert "config.toml" in failed.json["error"]["message"]
+
+
+def test_json_in_front_of_a_command_is_told_where_it_goes(run: Run) -> None:
+    failed = run("--json", "agents")
+    assert failed.code == 2
+    assert "`turnpost agents --json`" in failed.json["error"]["message"]
+
+
+def test_the_help_cuts_no_summary(run: Run) -> None:
+    assert "..." not in run("--help").out.partition("Commands:")[2]
+
+
+def test_a_deaf_agent_is_not_said_to_have_stopped(home: FakeHome, run: Run) -> None:
+    home.agent("alpha", "idle", ago=60.0)
+    assert "alpha: idle, and nothing wakes it; restarted for it" in run("send", "alpha", "hello").out
+
+
+def test_the_id_after_the_wake_of_a_foreign_session_is_said_to_be_the_copys() -> None:
+    note = "a copy of it goes on as the agent shop-1, session"
+    woken = results.Woken("shop-1", True, session_id="4dc0771a", note=note)
+    assert views.view(woken).endswith("as the agent shop-1, session 4dc0771a")
 
 
 @pytest.mark.parametrize("shell", ["bash", "zsh", "fish"])

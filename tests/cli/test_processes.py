@@ -68,12 +68,18 @@ def test_a_command_inside_a_session_speaks_as_its_agent_whatever_its_variables_s
 def test_inside_a_session_nothing_that_is_the_persons_can_be_done(home: FakeHome) -> None:
     home.agent("beta")
     before = home.tree()
+    here = ("--project", str(home.folder))
+    setting_up = (("install", *here), ("install", "--dry-run", *here), ("uninstall", *here))
     done = inside(
         home,
         "alpha",
-        *(turnpost(*words, "--json") for words in (("hold", "beta"), ("inbox",), ("wake", "beta"))),
+        *(
+            turnpost(*words, "--json")
+            for words in (("hold", "beta"), ("inbox",), ("wake", "beta"), *setting_up)
+        ),
     )
-    assert [(code, json.loads(out)["error"]["rule"]) for code, out, _ in done] == [(3, "not-allowed")] * 3
+    assert [(code, json.loads(out)["error"]["rule"]) for code, out, _ in done] == [(3, "not-allowed")] * 6
+    assert not (home.folder / ".claude").exists()
     assert {path for path in home.tree() if "/agents/" in path and "hold" in path} == set()
     assert set(before) <= set(home.tree())
 

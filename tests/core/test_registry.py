@@ -42,13 +42,24 @@ def test_a_name_that_cannot_be_one_is_refused_and_nothing_is_left(root: str) -> 
 
 
 def test_an_unknown_name_is_answered_with_the_nearest(root: str) -> None:
-    for name in ("alpha", "alphabet", "omega"):
+    for name in ("Alpha", "alphabet", "omega"):
         spool.agent(root, name)
     with pytest.raises(NotFound) as unknown:
         registry.find(root, "alpah")
-    assert unknown.value.numbers["near"] == ["alpha", "alphabet"]
-    with pytest.raises(NotFound, match="nearest"):
+    assert unknown.value.numbers["near"] == ["Alpha", "alphabet"], "as they are written"
+    with pytest.raises(NotFound, match="`turnpost agents` lists") as unlike:
         registry.find(root, "nothing-like-it")
+    assert unlike.value.numbers["near"] == []
+
+
+def test_a_name_is_one_however_it_is_composed(root: str) -> None:
+    """macOS types an accent as a character of its own."""
+    made = spool.agent(root, "jose\u0301")
+    assert made["name"] == "jos\u00e9"
+    assert registry.find(root, "JOSE\u0301")["key"] == registry.find(root, "jos\u00e9")["key"] == made["key"]
+    with pytest.raises(Refused, match="turnpost wake"):
+        spool.agent(root, "jos\u00e9")
+    assert registry.rename(root, made, "rene\u0301")["name"] == "ren\u00e9"
 
 
 def test_a_rename_moves_the_name_and_nothing_else(root: str) -> None:

@@ -41,6 +41,12 @@ def test_a_clean_body_is_text_that_utf8_takes_and_keeps_the_rest(body: str) -> N
     assert text.clean(fixed) == (fixed, 0)
 
 
+def test_what_a_program_printed_fits_a_line_and_still_shows_its_lines() -> None:
+    assert text.one_line("one  two\r\n\n three\n") == "one two | three"
+    assert text.one_line(" \n") == "nothing"
+    assert len(text.one_line("x" * 999)) == 300
+
+
 @given(st.one_of(TRICKY, ANY))
 def test_an_inert_body_opens_and_closes_no_element_and_differs_in_nothing_else(body: str) -> None:
     inert = text.inert(body)

@@ -78,6 +78,13 @@ def test_a_deaf_agent_is_told(background: bool, mend: str) -> None:
 def test_a_lost_agent_is_told() -> None:
     (check,) = mail.check_agent(IDLE._replace(doing="lost"))
     assert (check.name, check.status) == ("lost", "warn")
+    assert "next message" in check.line
+
+
+@pytest.mark.parametrize("how", [{"doing": "lost"}, {"deaf": True, "listening": False}])
+def test_what_waits_for_a_lost_or_deaf_agent_is_not_said_to_be_still_to_come(how: dict[str, Any]) -> None:
+    waiting = IDLE._replace(**how, receipts=(receipt(1.0), receipt(2.0)))
+    assert "for the 2 messages that wait" in mail.check_agent(waiting)[0].line
 
 
 def test_mail_to_a_deaf_terminal_waits_for_its_person() -> None:
@@ -173,6 +180,13 @@ def test_failures_of_the_last_day_are_told_once_for_each_kind(home: FakeHome) ->
     assert "2 times" in checks[0].line
     assert "OSError: busy" in checks[0].line
     assert "no folder" in checks[1].line
+
+
+@pytest.mark.parametrize("error", ["JSONDecodeError: Expecting value", "BrokenPipeError: [Errno 32]"])
+def test_a_hook_that_was_cut_off_with_its_session_is_no_failure(error: str) -> None:
+    """The session was killed, or its terminal closed, while the hook ran."""
+    assert service.check_log([Trouble(NOW, "hook-failed", error)], NOW) == []
+    assert len(service.check_log([Trouble(NOW, "trouble", error)], NOW)) == 1
 
 
 def test_old_failures_are_forgotten() -> None:

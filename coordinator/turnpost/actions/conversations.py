@@ -125,10 +125,9 @@ def _find(root: str, name: str, eyes: Eyes) -> str:
     titles = {_name(root, digest): digest for digest in known if _visible(root, digest, eyes)}
     if name in titles:
         return titles[name]
-    import difflib
-
-    near = difflib.get_close_matches(name, titles, 3, 0.5) or sorted(titles)[:5]
-    hint = f"; nearest: {', '.join(near)}" if near else "; nothing was sent yet"
+    near = text.nearest(name, titles)
+    others = "`turnpost threads` lists those there are" if titles else "nothing was sent yet"
+    hint = f"; nearest: {', '.join(near)}" if near else f"; {others}"
     raise NotFound(f"there is no thread '{text.visible(name)}'{hint}", near=near)
 
 

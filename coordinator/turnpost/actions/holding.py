@@ -84,5 +84,5 @@ def _wake_foreign(root: str, session_id: str, body: str | None) -> Woken:
     found = redaction.redact(words, policy.load(root).secrets)
     registry.prepare(root)
     woken = foreign.wake(root, session_id, found.text, found.taken)
-    note = f"turnpost did not know this session: it was forked, and the copy goes on as the agent {woken.name}; the original stays as it was"
+    note = f"turnpost did not know this session and left it as it is; a copy of it goes on as the agent {woken.name}, session"
     return Woken(woken.name, True, session_id=woken.session_id, message_id=woken.message_id, note=note)

@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import os
 from collections.abc import Callable, Sequence
-from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 from turnpost import config
@@ -69,7 +68,7 @@ def launch(
             reporting.switch_on(root, agent["key"])
         if hold_final:
             finals.switch_on(root, agent["key"], step)
-        settings = _settings(root, agent["key"], folder, worktree)
+        settings = _settings(root, agent["key"])
         words = _options(agent["name"], instructions, worktree, options)
         session_id = _start(root, claude, agent, first, settings, words, on_wait)
     except BaseException:
@@ -124,23 +123,14 @@ def _reserve(
     return agent
 
 
-def _settings(root: str, key: str, folder: str, worktree: bool) -> dict[str, Any]:
-    """What the session is told: which agent it is, and our hooks where its project does not bring them."""
+def _settings(root: str, key: str) -> dict[str, Any]:
+    """What the session is told, and keeps when it is resumed: which agent it is, and our hooks.
+
+    Also where its project brings the hooks: equal ones run once, and the project's may be gone at the next resume.
+    """
     from turnpost import install
 
-    settings: dict[str, Any] = {"env": {"TURNPOST_AGENT": key, "TURNPOST_HOME": root}}
-    # A worktree has only what git tracks, so a project's settings may not be there. Plugins may be switched off. Both
-    # are left out: hooks that run twice cost a little, hooks that are missing cost the agent its mail.
-    trusted = ("user", "managed") if worktree else ("user", "managed", "project", "local")
-    block = install.settings_for_launch()
-    there = {
-        hook.event
-        for hook in install.installed_hooks(Path(folder))
-        if hook.scope in trusted and hook.script.is_file()
-    }
-    if not there >= set(block["hooks"]):
-        settings.update(block)
-    return settings
+    return {"env": {"TURNPOST_AGENT": key, "TURNPOST_HOME": root}, **install.settings_for_launch()}
 
 
 def _options(name: str, instructions: str | None, worktree: bool, extra: Sequence[str]) -> list[str]:
@@ -175,7 +165,7 @@ def _reported(root: str, agent: Agent, output: str, on_wait: Callable[[float], N
         clock.sleep(POLL)
     raise HarnessError(
         f"the session of {agent['name']} did not report in within {START_SECONDS:g} s and was stopped; claude said: "
-        f"{' '.join(output.split())}; `turnpost doctor` looks into why its hooks did not run",
+        f"{text.one_line(output)}; `turnpost doctor` looks into why its hooks did not run",
         seconds=START_SECONDS, output=output[-2000:],
     )  # fmt: skip
 

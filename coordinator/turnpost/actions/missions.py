@@ -37,6 +37,7 @@ def start(
     voice = permits.acting(root, speaker)
     if fault := text.name_fault(name):
         raise UsageError(f"'{text.visible(name)}' cannot name a mission: {fault}", rule="name")
+    name = text.name_form(name)
     leader = _leader(root, coordinator, voice)
     mission: Mission = {
         "v": 1, "name": name, "state": "running", "coordinator": leader, "goal": _line("goal", goal),

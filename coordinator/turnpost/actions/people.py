@@ -35,7 +35,7 @@ def caller(root: str, given: Speaker | None = None) -> Speaker:
     if speaker.foreign_pid:
         raise Refused(
             f"refused by rule 'foreign': this runs inside a Claude session (process {speaker.foreign_pid}) that "
-            "turnpost does not know; run `turnpost install` in its project and start it again",
+            "turnpost does not know; run `turnpost install` in its project, from a terminal, and start it again",
             rule="foreign", pid=speaker.foreign_pid,
         )  # fmt: skip
     return speaker

@@ -265,6 +265,7 @@ class InstalledFile(NamedTuple):
     action: str
     changed: bool
     diff: str
+    parts: tuple[str, ...] = ()
 
 
 class ThreadLine(NamedTuple):
@@ -346,10 +347,11 @@ class Installed(NamedTuple):
     dry_run: bool
     diff: str
     files: tuple[InstalledFile, ...] = ()
+    warnings: tuple[str, ...] = ()
 
 
 class CoordinatorView(NamedTuple):
-    """Whether the coordinator of this home runs, and since when."""
+    """Whether the coordinator of this home runs, and since when. After a stop `pid` and `since` are those of the one that was ended."""
 
     running: bool
     pid: int | None

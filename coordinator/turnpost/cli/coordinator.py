@@ -11,7 +11,7 @@ from turnpost.cli import base
 
 @click.group(epilog="\b\nExample:\n  turnpost coordinator status")
 def coordinator() -> None:
-    """The one long-running process: resumes stopped agents, reads receipts.
+    """The one long-running process, which resumes stopped agents.
 
     `send` starts it when a message needs it and none runs.
     """

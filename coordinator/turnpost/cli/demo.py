@@ -24,9 +24,9 @@ FAILED = 1
 @click.option("--keep", is_flag=True, help="Leave the folder with all records for a look.")
 @click.pass_context
 def demo(ctx: click.Context, version: str | None, keep: bool) -> None:
-    """Show the main job on the real Claude Code: no account, no network.
+    """Show the main job on the real Claude Code, with no account.
 
-    A scripted model answers on loopback, all happens in a temporary home. Messages go to an agent that works, one that
+    No network either: a scripted model answers on loopback, all happens in a temporary home. Messages go to an agent that works, one that
     is idle, one that is stopped, one whose session is copied, and one that is killed. Uses `claude` from PATH when it
     is recent enough, else fetches it from npm. Exit 0 only if every message was read exactly once.
     """

@@ -21,7 +21,7 @@ from turnpost.doctor.results import Check, Diagnosis
 @click.option("--deep", is_flag=True, help="Also try what the installed Claude Code honours; some seconds.")
 @click.pass_context
 def doctor(ctx: click.Context, project: str | None, deep: bool) -> None:
-    """Find what keeps messages from arriving, and say how to mend it.
+    """Find what keeps messages from arriving, and how to mend it.
 
     Looks at Claude Code, at the installed hooks (each is run once in a throw-away home), at the spool, the coordinator
     and the agents. Exit code 3 when anything fails.

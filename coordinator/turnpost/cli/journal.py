@@ -37,7 +37,7 @@ from turnpost.core import audit
 def log(
     ctx: click.Context, agent: str | None, action: str | None, since: str | None, limit: int, follow: bool
 ) -> Log | None:
-    """Show what happened: sends, refusals, claims, deliveries, reads, resumes, holds.
+    """Show what happened: sends, refusals, claims, reads, holds.
 
     Each line says from whom, to whom and in which direction; bodies are not in it. `--follow --json` prints a document
     a line.

@@ -67,9 +67,9 @@ def launch(
     no_report: bool,
     hold_final: bool,
 ) -> Launched:
-    """Start a background agent under a name; returns when its session runs.
+    """Start a background agent under a name.
 
-    What follows `--` is handed to `claude`. Launched by an agent, the new one is its child. Without a PROMPT it waits
+    Returns when its session runs. What follows `--` is handed to `claude`. Launched by an agent, the new one is its child. Without a PROMPT it waits
     for messages.
     """
     with progress.Progress(quiet=base.json_wanted(ctx)) as shown:

@@ -17,7 +17,9 @@ _scope = click.option(
 _project = click.option(
     "--project", metavar="DIR", type=click.Path(), help="The project's folder; default: this one."
 )
-_dry_run = click.option("--dry-run", is_flag=True, help="Show the difference and write nothing.")
+_dry_run = click.option(
+    "--dry-run", is_flag=True, help="Show the difference, line by line, and write nothing."
+)
 
 
 @base.command(
@@ -39,14 +41,16 @@ def install(
     no_tools: bool,
     allow_tools: bool,
 ) -> Installed:
-    """Put turnpost's hooks and its tools for agents into Claude Code's settings.
+    """Put turnpost's hooks and tools into Claude Code's settings.
 
-    All that is there stays, twice is once, and the difference is shown. Sessions started from then on are agents. No
+    All that is there stays, twice is once; --dry-run shows each line. Sessions started from then on are agents. No
     permission is added unless you ask for it with --allow-tools.
     """
     if no_tools and allow_tools:
         raise click.UsageError("--no-tools and --allow-tools exclude each other")
-    return installing.install(scope, project, dry_run=dry_run, tools=not no_tools, allow_tools=allow_tools)
+    return installing.install(
+        base.root(), scope, project, dry_run=dry_run, tools=not no_tools, allow_tools=allow_tools
+    )
 
 
 @base.command(example="turnpost uninstall --scope user")
@@ -55,4 +59,4 @@ def install(
 @_dry_run
 def uninstall(scope: Literal["project", "local", "user"], project: str | None, dry_run: bool) -> Installed:
     """Take the hooks and the tools out again and restore the files."""
-    return installing.uninstall(scope, project, dry_run=dry_run)
+    return installing.uninstall(base.root(), scope, project, dry_run=dry_run)

@@ -21,8 +21,8 @@ from turnpost.cli import base
     help="At most the newest N messages.",
 )  # fmt: skip
 def summary(thread: str, newest: int) -> Summary:
-    """Ask Claude Code once what a thread comes to; says what it cost.
+    """Ask Claude Code once what a thread comes to.
 
-    Its text goes to the model that your Claude Code uses. Nothing else of turnpost's ever does that by itself.
+    Says what it cost. Its text goes to the model that your Claude Code uses. Nothing else of turnpost's ever does that by itself.
     """
     return summarizing.summary(base.root(), thread, newest=newest)

@@ -54,9 +54,9 @@ def threads() -> Threads:
 @click.option("--text", "words", metavar="TEXT", help="Only what holds TEXT, in any case.")
 @_filtered
 def thread(name: str, words: str | None, newest: int, **asked: str | None) -> Thread:
-    """Show a thread, as Markdown on a terminal and as it was written in a pipe.
+    """Show a thread, with the questions that are pinned to it.
 
-    T is a thread's name, the names of those concerned, one agent's name for your thread with it, or the ID of a message
+    On a terminal as Markdown, in a pipe as it was written. T is a thread's name, the names of those concerned, one agent's name for your thread with it, or the ID of a message
     in it. Nothing is marked as read.
     """
     return conversations.thread(base.root(), name, Query(words, **asked), newest=newest)
@@ -72,7 +72,7 @@ def thread(name: str, words: str | None, newest: int, **asked: str | None) -> Th
 @click.argument("words", metavar="[TEXT]", required=False)
 @_filtered
 def search(words: str | None, newest: int, **asked: str | None) -> Found:
-    """Find messages in all threads, by text, sender, kind, state and time.
+    """Find messages in all threads, by text, sender, kind or time.
 
     TEXT is looked for in bodies, references and options, in any case.
     """

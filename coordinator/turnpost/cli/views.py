@@ -37,7 +37,10 @@ def _(result: results.Sent) -> str:
         extra.append(
             "not woken for it; --wake would" if result.quiet and recipient.boundary == "prompt" else ""
         )
-        told = "; ".join(filter(None, [_BOUNDARIES.get(recipient.boundary, recipient.boundary), *extra]))
+        expected = _BOUNDARIES.get(recipient.boundary, recipient.boundary)
+        if recipient.boundary == "resume" and recipient.deaf:
+            expected = "idle, and nothing wakes it; restarted for it"
+        told = "; ".join(filter(None, [expected, *extra]))
         lines.append(columns.paragraph(f"{recipient.name}: {told}", "  "))
     if result.redacted:
         lines.append(f"  {conversations.secrets(result.redacted)}")
@@ -107,7 +110,7 @@ def _(result: results.Held) -> str:
 def _(result: results.Woken) -> str:
     if result.sent is not None:
         return view(result.sent)
-    return columns.paragraph(f"{result.note}: {result.session_id}")
+    return columns.paragraph(f"{result.note} {result.session_id}")
 
 
 @view.register
@@ -184,17 +187,18 @@ def _(result: results.Summary) -> str:
 
 @view.register
 def _(result: results.Installed) -> str:
-    lines = [
-        f"{'would be ' if result.dry_run and file.changed else ''}{file.action}: {text.visible(file.path)} ({result.scope})"
-        for file in result.files
-    ]
-    return text.visible(result.diff) + "\n".join(lines)
+    lines: list[str] = []
+    for file in result.files:
+        done = f"would be {file.action}" if result.dry_run and file.changed else file.action
+        lines.append(f"{done}: {text.visible(file.path)} ({result.scope})")
+        lines += [columns.paragraph(part, "  ") for part in file.parts]
+    return (text.visible(result.diff) if result.dry_run else "") + "\n".join(lines)
 
 
 @view.register
 def _(result: results.CoordinatorView) -> str:
     if not result.running:
-        return "no coordinator runs"
+        return f"the coordinator, pid {result.pid}, was ended" if result.pid else "no coordinator runs"
     return f"the coordinator runs, pid {result.pid}, since {result.since}"
 
 

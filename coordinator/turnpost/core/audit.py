@@ -16,7 +16,7 @@ LIMIT = 4 * 1024 * 1024
 """Bytes of one log file; there are at most two."""
 ACTIONS = (
     "send", "refusal", "claim", "delivery", "read", "requeue", "cancel", "undeliverable", "hold", "release", "stop",
-    "wake", "launch", "rename", "mission", "resume", "resume-failed", "relink", "retire", "deaf", "found-idle", "fork",
+    "wake", "launch", "rename", "mission", "resume", "resume-failed", "relink", "retire", "deaf", "found-idle", "found-blocked", "fork",
     "coordinator-start", "coordinator-stop", "send-recovered", "alert-failed", "report-dropped", "trouble", "hook-failed",
 )  # fmt: skip
 """All there are, those of messages first."""

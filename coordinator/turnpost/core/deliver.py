@@ -328,12 +328,8 @@ def _anew(root: str, key: str, payload: Payload) -> State | None:
 
 
 def _record(root: str, key: str, state: State, payload: Payload, doing: Doing) -> State:
-    """Note what the session does. The `blocked` flag lets PostToolBatch see with one look that a prompt was answered."""
-    flag = home.agent(root, key) + "/blocked"
-    if doing == "blocked":
-        files.touch(flag)
-    else:
-        files.unlink(flag)
+    """Note what the session does."""
+    note_blocked(root, key, doing)
     pid = harness_pid()
     if pid and pid != state["pid"]:
         state["pid"], state["token"] = pid, procs.token(pid)
@@ -341,6 +337,15 @@ def _record(root: str, key: str, state: State, payload: Payload, doing: Doing) -
     state.pop("holding", None)
     note_mode(root, key, state, payload)
     return store.change_state(state, doing)
+
+
+def note_blocked(root: str, key: str, doing: Doing) -> None:
+    """The `blocked` flag lets PostToolBatch see with one look that a prompt was answered."""
+    flag = home.agent(root, key) + "/blocked"
+    if doing == "blocked":
+        files.touch(flag)
+    else:
+        files.unlink(flag)
 
 
 def note_mode(root: str, key: str, state: State, payload: Payload) -> bool:

@@ -24,10 +24,7 @@ def find(root: str, name: str) -> Mission:
     """A mission by its name. Raises NotFound with the nearest names there are."""
     if (found := load(root, name)) is not None:
         return found
-    import difflib
-
-    known = [mission["name"] for mission in everyone(root)]
-    near = difflib.get_close_matches(name, known, 3, 0.5) or known[:5]
+    near = text.nearest(name, [mission["name"] for mission in everyone(root)])
     hint = f"; nearest: {', '.join(near)}" if near else "; `turnpost mission start` starts one"
     raise NotFound(f"no mission is named '{text.visible(name)}'{hint}", near=near)
 

@@ -52,6 +52,7 @@ def create_agent(
     """Make an agent under a name nobody has. Raises Refused (`taken`) and UsageError for what cannot be a name."""
     if kind != "person" and (fault := text.name_fault(name)):
         raise UsageError(f"'{text.visible(name)}' cannot name an agent: {fault}", rule="name")
+    name = text.name_form(name)
     agent = _record(name, kind, cwd, project, background)
     key = agent["key"]
     for folder in ("queue", "claimed"):
@@ -62,7 +63,11 @@ def create_agent(
         if taken == key:
             return agent
         _forget(root, key)
-        raise Refused(f"the name '{name}' is taken; choose another, or rename that agent first", rule="taken")
+        raise Refused(
+            f"the name '{name}' is taken; choose another, or rename that agent first; "
+            f"if it has stopped, `turnpost wake {name}` brings it back",
+            rule="taken",
+        )
     return agent
 
 
@@ -86,7 +91,7 @@ def rename(root: str, agent: Agent, new: str) -> Agent:
     """Give an agent another name. Its key, its mail and its sessions stay."""
     if fault := text.name_fault(new):
         raise UsageError(f"'{text.visible(new)}' cannot name an agent: {fault}", rule="name")
-    old = agent["name"]
+    old, new = agent["name"], text.name_form(new)
     if text.name_key(old) != text.name_key(new) and not files.create(
         home.name(root, text.name_key(new)), agent["key"].encode()
     ):
@@ -115,15 +120,11 @@ def find(root: str, name: str) -> Agent:
     agent = load_agent(root, key) if key else None
     if agent is not None:
         return agent
-    import difflib
-
-    known = files.names(root + "/names")
-    near = difflib.get_close_matches(text.name_key(name), known, 3, 0.5) or known[:5]
-    hint = (
-        f"; nearest: {', '.join(near)}"
-        if near
-        else "; none are known yet, see `turnpost launch` and `turnpost install`"
-    )
+    names = [one["name"] for one in everyone(root)]
+    near = text.nearest(name, [*names, PERSON])
+    hint = f"; nearest: {', '.join(near)}" if near else "; `turnpost agents` lists those there are"
+    if not names:
+        hint = "; none are known yet, see `turnpost launch` and `turnpost install`"
     raise NotFound(f"no agent is named '{text.visible(name)}'{hint}", near=near)
 
 

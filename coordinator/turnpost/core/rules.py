@@ -58,6 +58,11 @@ def effective(state: State | None, now: float, alive: bool) -> Doing:
     return state["doing"]
 
 
+def listed(status: str | None) -> Literal["idle", "blocked"] | None:
+    """What Claude Code's own list tells of a running session that its hooks may not have told; None for nothing."""
+    return "idle" if status == "idle" else "blocked" if status == "waiting" else None
+
+
 def stop_may_block(stops: int, cap: int) -> bool:
     """Whether this Stop of the turn (the `stops`th) may still block, under the harness's cap on consecutive blocks."""
     return stops <= min(STOP_BLOCKS, cap - 3) if cap > 3 else stops < cap

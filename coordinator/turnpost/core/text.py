@@ -5,6 +5,10 @@ from __future__ import annotations
 import re
 import unicodedata
 
+TYPE_CHECKING = False
+if TYPE_CHECKING:
+    from collections.abc import Iterable
+
 RESERVED = frozenset({"person", "system", "parent", "turnpost", "all"})
 NAME_LIMIT = 64
 _TAG = re.compile(r"<[\s\\/]*[a-z]", re.IGNORECASE)
@@ -51,8 +55,15 @@ def _code(c: str) -> str:
     return f"\\x{point:02x}" if point < 256 else f"\\u{point:04x}" if point < 65536 else f"\\U{point:08x}"
 
 
+def one_line(words: str, limit: int = 300) -> str:
+    """What a program printed, as one line: a bar stands where a line ended."""
+    lines = (" ".join(line.split()) for line in words.splitlines())
+    return " | ".join(filter(None, lines))[:limit] or "nothing"
+
+
 def name_fault(name: str) -> str | None:
     """Why a text cannot name an agent; None when it can."""
+    name = name_form(name)
     if not 1 <= len(name) <= NAME_LIMIT or len(name.encode("utf-8", "replace")) > 200:
         return f"a name has 1 to {NAME_LIMIT} characters, this one {len(name)}"
     if name.casefold() in RESERVED:
@@ -64,9 +75,22 @@ def name_fault(name: str) -> str | None:
     return None
 
 
+def name_form(name: str) -> str:
+    """A name as it is kept: composed, however its keyboard or file system wrote it."""
+    return unicodedata.normalize("NFC", name)
+
+
 def name_key(name: str) -> str:
     """The form names are compared in: two that differ in case or composition are one, on every file system."""
     return unicodedata.normalize("NFC", name.casefold())
+
+
+def nearest(name: str, names: Iterable[str]) -> list[str]:
+    """The names that a mistyped one may stand for, as they are written."""
+    import difflib
+
+    known = {name_key(one): one for one in names}
+    return [known[key] for key in difflib.get_close_matches(name_key(name), known, 3, 0.6)]
 
 
 def to_name(text: str) -> str:

@@ -111,7 +111,8 @@ def check_installed(
         return [
             warn(
                 "installed",
-                "no hooks are installed for this project: only agents started by `turnpost launch` get messages",
+                "no hooks are installed for this project: of the sessions that start or are resumed here, only those of "
+                "`turnpost launch` get messages",
                 "run `turnpost install` in the project, or `turnpost install --scope user`",
             )
         ]

@@ -80,14 +80,21 @@ def check_agent(mail: Mail) -> list[Check]:
         return [warn("held", line, f"`turnpost release {mail.name}`, or send it a message yourself")]
     if mail.held:
         return [ok("held", f"{mail.name} is held")]
+    count = len(mail.receipts)
     if mail.deaf and mail.background:
-        line = f"{mail.name} is idle and nothing wakes it; the coordinator restarts it when a message comes"
+        line = f"{mail.name} is idle and nothing wakes it; the coordinator restarts it "
+        line += f"for the {count} messages that wait" if count else "when a message comes"
         return [warn("deaf", line, f"nothing, or at once: `turnpost wake {mail.name}`")]
     if mail.deaf:
         line = f"{mail.name} is idle in a terminal and nothing wakes it; its mail comes with its next prompt"
         return [warn("deaf", line, "type anything in its terminal; that arms a new waiter")]
     if mail.doing == "lost":
-        line = f"the process of {mail.name} is gone without a word; its next message resumes it"
+        line = f"the process of {mail.name} is gone without a word; "
+        line += (
+            f"the coordinator resumes it for the {count} messages that wait"
+            if count
+            else "its next message resumes it"
+        )
         return [warn("lost", line, f"nothing, or at once: `turnpost wake {mail.name}`")]
     return []
 

@@ -14,6 +14,8 @@ from turnpost.service import process
 
 NAME = "coordinator"
 _FAILURES = ("hook-failed", "trouble", "resume-failed")
+_CUT_OFF = ("BrokenPipeError", "JSONDecodeError")
+"""How a hook ends whose session is killed, or whose terminal is closed, while it runs: nothing is to be mended."""
 _RECENT = 86_400.0
 
 
@@ -68,7 +70,7 @@ def check_coordinator(facts: Facts, now: float) -> list[Check]:
 def check_log(troubles: Sequence[Trouble], now: float) -> list[Check]:
     """What failed in the last day."""
     recent = [one for one in troubles if now - one.at < _RECENT]
-    hooks = [one for one in recent if one.action == "hook-failed"]
+    hooks = [one for one in recent if one.action == "hook-failed" and not one.error.startswith(_CUT_OFF)]
     others = [one for one in recent if one.action != "hook-failed"]
     checks: list[Check] = []
     for what, found in (("hooks", hooks), ("the coordinator", others)):

@@ -42,12 +42,14 @@ class FileResult:
 
     `diff` is a unified diff, empty when nothing changes. `action` is ``installed`` (nothing of ours before),
     ``updated`` (an older install replaced, or something added to it), ``removed`` (our entries only, the file was
-    edited since), ``restored`` (byte for byte as before the install) or ``unchanged``.
+    edited since), ``restored`` (byte for byte as before the install) or ``unchanged``. `parts` are what was put in or
+    taken out, each in a few words.
     """
 
     path: Path
     action: Action
     diff: str
+    parts: tuple[str, ...] = ()
 
     @property
     def changed(self) -> bool:
@@ -176,7 +178,7 @@ def _apply(
     # All are looked at before the first is written. A dry run ends here, without the lock: that would make a folder.
     looks = [_look(target, plan) for target in targets]
     if dry_run:
-        return tuple(_result(target.path, *look) for target, look in zip(targets, looks, strict=True))
+        return tuple(_result(target, *look) for target, look in zip(targets, looks, strict=True))
     try:
         files.mkdir(backup.folder())
         with files.Lock(backup.folder() + "/lock", _LOCK_SECONDS):
@@ -195,10 +197,10 @@ def _change(target: _Target, plan: _Planner) -> FileResult:
     for _ in range(_TRIES):
         file, planned = _look(target, plan)
         if planned.action == "unchanged":
-            return _result(target.path, file, planned)
+            return _result(target, file, planned)
         with servers.claude_lock(target.path):
             if _carry_out(file, planned):
-                return _result(target.path, file, planned)
+                return _result(target, file, planned)
     raise SettingsRefused(f"{target.path} keeps changing under another program; try again")
 
 
@@ -272,7 +274,11 @@ def _remove_empty(folder: Path) -> None:
         return
 
 
-def _result(path: Path, file: SettingsFile, planned: _Plan) -> FileResult:
+def _result(target: _Target, file: SettingsFile, planned: _Plan) -> FileResult:
+    if planned.action == "unchanged":
+        return FileResult(target.path, planned.action, "")
     new = None if planned.data is None else planned.data.decode("utf-8")
-    diff = difference(path, None if file.data is None else file.text, new)
-    return FileResult(path, planned.action, diff)
+    diff = difference(target.path, None if file.data is None else file.text, new)
+    settings = {} if planned.data is None else parse_settings(target.path, planned.data)[1]
+    parts = [edit.shown(settings) or edit.shown(file.settings) for edit in target.edits]
+    return FileResult(target.path, planned.action, diff, tuple(filter(None, parts)))

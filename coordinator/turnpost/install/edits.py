@@ -32,6 +32,10 @@ class Edit(Protocol):
         """Whether it shows that turnpost was installed here."""
         ...
 
+    def shown(self, value: dict[str, Any]) -> str:
+        """What of it stands in the value, for a person; empty when nothing does."""
+        ...
+
 
 @dataclass(frozen=True, slots=True)
 class Hooks:
@@ -50,6 +54,11 @@ class Hooks:
     def present(self, value: dict[str, Any]) -> bool:
         """As `Edit` says."""
         return bool(merge.entries(value))
+
+    def shown(self, value: dict[str, Any]) -> str:
+        """As `Edit` says."""
+        events = dict.fromkeys(event for event, _ in merge.entries(value))
+        return f"hooks: {', '.join(events)}" if events else ""
 
 
 @dataclass(frozen=True, slots=True)
@@ -78,6 +87,11 @@ class Words:
     def present(self, value: dict[str, Any]) -> bool:  # noqa: ARG002 - as `Edit`
         """As `Edit` says."""
         return False
+
+    def shown(self, value: dict[str, Any]) -> str:
+        """As `Edit` says."""
+        there = [word for word in self.words if word in self._list(value)]
+        return f"{self.place[0]}: {', '.join(there)}" if there else ""
 
     def _list(self, value: dict[str, Any]) -> list[Any]:
         found = _get(value, self.place, [])
@@ -112,6 +126,10 @@ class Entry:
     def find(self, value: dict[str, Any]) -> object:
         """What stands there; None for nothing."""
         return _get(value, self.place, None)
+
+    def shown(self, value: dict[str, Any]) -> str:
+        """As `Edit` says."""
+        return f"tool server: {self.place[-1]}" if self.present(value) else ""
 
 
 def add_all(edits: Sequence[Edit], value: dict[str, Any]) -> dict[str, Any]:

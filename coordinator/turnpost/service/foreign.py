@@ -52,7 +52,7 @@ def wake(root: str, session_id: str, body: str, redacted: int = 0) -> Forked:
         started = claude.fork(full, render.NUDGE, cwd=folder, settings=settings, options=tools_for_launch())
         if not wait_until(lambda: _lives(root, agent["key"]), clock.monotonic() + CONFIRM_SECONDS):
             raise HarnessError(
-                f"the copy of {full} showed no sign of life within {CONFIRM_SECONDS:g} s: {started.output[:200]}"
+                f"the copy of {full} showed no sign of life within {CONFIRM_SECONDS:g} s: {text.one_line(started.output)}"
             )
     except BaseException:
         if started is not None:
@@ -83,7 +83,7 @@ def _reserve(root: str, session: Session, folder: str) -> Agent:
             if registry.key_of_name(root, n) is None
         )
         return registry.create_agent(
-            root, name, kind="registered", cwd=folder, project=registry.main_checkout(folder), background=True
+            root, name, kind="managed", cwd=folder, project=registry.main_checkout(folder), background=True
         )
 
 

@@ -12,6 +12,7 @@ from turnpost import config
 from turnpost.core import (
     bell,
     clock,
+    deliver,
     files,
     home,
     mailbox,
@@ -188,20 +189,28 @@ class Coordinator:
                         registry.save_agent(self._root, fresh)
 
     def _check(self, key: str) -> None:
-        """Ask Claude Code what a session really does: Esc and a vanished process fire no hook."""
+        """Ask Claude Code what a session really does: Esc, a dialog and a vanished process fire no hook."""
         before = store.load_state(self._root, key)
         if before is None:
             return
         session = next((s for s in Claude.find().listing() if s.session_id == before["session_id"]), None)
-        if session is None or not session.pid or session.status != "idle":
+        doing = rules.listed(session.status) if session is not None and session.pid else None
+        if doing is None or doing == before["doing"]:
             return
         with Mailbox(self._root, key).lock(5.0):
             state = store.load_state(self._root, key)
             if state is None or state != before:
                 return  # a hook spoke meanwhile, and knows better
-            files.unlink(home.agent(self._root, key) + "/blocked")
-            state.pop("due", None)  # a turn that ended without a Stop has no last words
-            store.save_state(self._root, key, store.change_state(state, "idle"))
+            deliver.note_blocked(self._root, key, doing)
+            if doing == "blocked":
+                # A wake that waits behind a dialog: its prompt hook has to record that the turn begins after all.
+                files.unlink(home.woken(self._root, key))
+            else:
+                state.pop("due", None)  # a turn that ended without a Stop has no last words
+            store.save_state(self._root, key, store.change_state(state, doing))
+        if doing == "blocked":
+            self._log.write("found-blocked", agent=key, session=before["session_id"])
+            return
         self._log.write("found-idle", agent=key, session=before["session_id"])
         bell.ring_waiter(self._root, key)
 

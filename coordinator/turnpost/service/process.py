@@ -8,6 +8,7 @@ import subprocess
 import sys
 from dataclasses import dataclass
 
+from turnpost import config
 from turnpost.core import clock, files, home, procs, registry, store
 from turnpost.core.environment import clean_environment
 from turnpost.core.errors import Refused, TimedOut
@@ -42,7 +43,8 @@ def ensure(root: str) -> None:
 
 
 def start(root: str) -> Status:
-    """Start the coordinator if none runs and wait until it does. Raises TimedOut."""
+    """Start the coordinator if none runs and wait until it does. Raises TimedOut, and UsageError (`config`)."""
+    config.load(root)  # what is wrong with it a process without a terminal can tell nobody
     registry.prepare(root)
     if not status(root).running:
         _spawn(root)
@@ -58,7 +60,7 @@ def start(root: str) -> Status:
 
 
 def stop(root: str) -> Status:
-    """End the coordinator and wait until it is gone. Raises TimedOut; what it was doing goes on at the next start."""
+    """End the coordinator and wait until it is gone; which one that was. Raises TimedOut; what it was doing goes on at the next start."""
     # One that was spawned before this moment and has not come so far as to take the lock must not outlive the stop.
     if not files.exists(root):
         return Status(False)
@@ -73,7 +75,7 @@ def stop(root: str) -> Status:
     end = clock.monotonic() + STOP_SECONDS
     while clock.monotonic() < end:
         if status(root).pid != now.pid:
-            return Status(False)
+            return Status(False, now.pid, now.since)
         clock.sleep(0.02)
     raise TimedOut(f"the coordinator (pid {now.pid}) did not end within {STOP_SECONDS:g} s", pid=now.pid)
 

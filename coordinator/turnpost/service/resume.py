@@ -8,12 +8,26 @@ from __future__ import annotations
 
 import os
 from collections.abc import Callable
+from pathlib import Path
 from typing import TYPE_CHECKING
 
 from filelock import FileLock, Timeout
 
 from turnpost.config import Config
-from turnpost.core import bell, clock, files, fork, home, missions, procs, registry, render, rules, store
+from turnpost.core import (
+    bell,
+    clock,
+    files,
+    fork,
+    home,
+    missions,
+    procs,
+    registry,
+    render,
+    rules,
+    store,
+    text,
+)
 from turnpost.core.errors import HarnessError, LockBusy
 from turnpost.core.mailbox import Mailbox
 from turnpost.harness import Claude
@@ -22,6 +36,10 @@ from turnpost.service.log import Log
 if TYPE_CHECKING:
     from turnpost.core.records import Agent, State
 
+NO_HOOKS = (
+    "turnpost's hooks are not installed for {folder} any more, so a resume would bring it nothing; "
+    "`turnpost install --project {folder}`"
+)
 GONE_SECONDS = 20.0
 """Seconds an ending session's process may take; while it runs a resume makes a copy. Measured under 1 s."""
 
@@ -76,6 +94,8 @@ class Resumer:
         error = "no folder to resume it from is left"
         try:
             claude = Claude.find()
+            if without_hooks(agent, state):
+                raise HarnessError(NO_HOOKS.format(folder=state["cwd"] or agent["cwd"]))
             if stop_first or state["doing"] != "stopped":
                 # Also for a session that was killed: its service may be about to bring it back beside ours.
                 claude.stop(state["session_id"])
@@ -109,7 +129,7 @@ class Resumer:
             return ""
         # It may run without our hooks, or hang: left alone, the next try would make a copy of it.
         claude.stop(started.short_id)
-        return f"no sign of life within {self._config.resume_confirm_seconds:g} s from {folder}; Claude Code said: {started.output[:200]}"
+        return f"no sign of life within {self._config.resume_confirm_seconds:g} s from {folder}; Claude Code said: {text.one_line(started.output)}"
 
     def _note_command(self, key: str, pid: int) -> None:
         """Note which process resumes the agent: it goes on when the coordinator is killed."""
@@ -181,6 +201,17 @@ class Resumer:
 def runs(claude: Claude, session_id: str) -> bool:
     """Whether Claude Code lists a process for the session."""
     return any(session.session_id == session_id and session.pid for session in claude.listing())
+
+
+def without_hooks(agent: Agent, state: State | None) -> bool:
+    """Whether a resume would run without our hooks: a turn of the model that no message enters.
+
+    What turnpost launched has them in settings that Claude Code keeps with the session; any other has its folder's only.
+    """
+    from turnpost.install import installed_hooks
+
+    known = {agent["cwd"], agent["root"], state["cwd"] if state else ""} - {""}
+    return agent["kind"] != "managed" and not any(installed_hooks(Path(folder)) for folder in known)
 
 
 def folders(agent: Agent, state: State, claude: Claude) -> list[str]:
