@@ -143,6 +143,13 @@ def test_a_damaged_entry_and_a_lost_message_are_named(home: FakeHome) -> None:
     assert spool.damaged(home.root) == [str(entry), str(message)]
 
 
+def test_a_file_in_the_place_of_a_queue_is_named(home: FakeHome) -> None:
+    queue = Path(home.box(home.agent("alpha")).queue)
+    queue.rmdir()
+    queue.touch(0o600)
+    assert spool.damaged(home.root) == [str(queue)]
+
+
 def test_a_name_that_leads_nowhere_is_named(home: FakeHome) -> None:
     home.agent("alpha")
     Path(home.root, "names", "ghost").write_text("ag-nobody")

@@ -176,6 +176,37 @@ def test_a_lock_that_another_process_holds(working: FakeSession) -> None:
     assert working.read == sent
 
 
+@pytest.mark.slow
+def test_a_lock_that_is_held_for_30_seconds_delays_what_waits_and_nothing_else(working: FakeSession) -> None:
+    """Turns begin and end meanwhile, each hook within the half second that it waits for the lock."""
+    sent = [spool.send(working.root, "one", working.agent), spool.send(working.root, "two", working.agent)]
+    turns = 0
+    with Path(home.agent(working.root, working.key) + "/lock").open("rb") as file:
+        fcntl.flock(file, fcntl.LOCK_EX)
+        end = clock.monotonic() + 30.0
+        while clock.monotonic() < end:
+            for ran in (working.tool_batch(), working.stop(), working.prompt()):
+                assert ran.silent
+                assert ran.seconds < SOON
+            working.stop()
+            turns += 1
+            with pytest.raises(TimeoutError):
+                working.wake(4.0)
+    assert working.read == []
+    busy = [json.loads(line) for line in spool.log(working.root).splitlines()]
+    assert [one["hook"] for one in busy].count("at_stop") == 2 * turns
+    assert all(
+        "was held by another process for 0.5 s" in one["error"] for one in busy if one["hook"] != "waiter"
+    )
+    working.wake()
+    working.stop()
+    assert working.read == sent
+    assert working.settled(1)
+    assert [spool.receipt(working.root, working.agent, one)["attempts"] for one in sent] == [1, 1]
+    with pytest.raises(TimeoutError):
+        working.wake(1.0)
+
+
 def test_a_lock_that_is_held_while_the_waiter_is_rung_only_delays_it(session: FakeSession) -> None:
     with Path(home.agent(session.root, session.key) + "/lock").open("rb") as file:
         fcntl.flock(file, fcntl.LOCK_EX)

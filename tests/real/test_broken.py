@@ -9,6 +9,7 @@ import os
 import re
 import shutil
 import signal
+import statistics
 import subprocess
 import sys
 import time
@@ -21,18 +22,24 @@ from tests.lab.terminal import Terminal
 from tests.real.kit import PATIENCE, Post, until
 from turnpost.actions import agents
 from turnpost.core import home
-from turnpost.core.render import mark
+from turnpost.core.render import BLOCK_REASON
 from turnpost.data import hooks_dir, import_root
 from turnpost.install.merge import command_of, interpreter_of
+from turnpost.lab.fetch import NEWEST
 from turnpost.lab.model import Say
 from turnpost.lab.world import write_json
 
 pytestmark = [pytest.mark.real, pytest.mark.slow]
 
-SOON = 5.0
-"""Seconds from a turn's last word to its end. Ours may take one of them; the rest is for a machine under load."""
-FAILURES = re.compile(r"hook (failed|reported)|Traceback|turnpost|ENOENT")
-"""What a person would see of a hook of ours that failed. Other words about hooks tell that they run, or of an earlier block."""
+LONGER = 1.0
+"""Seconds from a turn's last word to its end that something broken may add to what they are when all is whole."""
+FAILURES = re.compile(r"hook (failed|reported|error(?! occurred ·))|Traceback|turnpost|ENOENT")
+"""What a person would see of a hook of ours that failed. Other words about hooks tell that they run, or stay below for an
+earlier block."""
+DELIVERED = re.compile(
+    rf"Stop hook (reported a problem|error:) {re.escape(BLOCK_REASON)} ⎿ Stop hook (says|feedback): turnpost brings .*?</message>"
+)
+"""How Claude Code shows a message that comes at a turn's end, spaces and line ends being one."""
 
 
 class Sitting:
@@ -45,7 +52,7 @@ class Sitting:
         until(lambda: [one.name for one in agents.agents(post.root).agents] == ["alpha"], "alpha registers")
         post.wait_idle("alpha")
         self._prompts = 0
-        self.ask("[[lab:alpha]] begin")
+        self._whole = [self.ask("[[lab:alpha]] begin")]
         post.wait_idle("alpha")
 
     def ask(self, prompt: str = "") -> float:
@@ -59,11 +66,14 @@ class Sitting:
         self,
         broken: contextlib.AbstractContextManager[object],
         *,
+        named: tuple[str, str] | None,
         delivers: bool = False,
+        seconds: float = 0.0,
     ) -> None:
         """Break something in the middle of a turn in which a message came, and mend it two turns later.
 
-        `delivers`: the message comes at that turn's end all the same.
+        `named`: the check of `doctor` that tells of it, and a word of what it says. `delivers`: the message comes at that
+        turn's end all the same. `seconds`: how long it stays broken, in which more turns end.
         """
         post = self.post
         prompt, answer = self._next()
@@ -71,22 +81,30 @@ class Sitting:
         post.model.script("alpha", [gate])
         self.terminal.submit(prompt)
         gate.wait_reached()
-        sent = post.send("alpha", f"sent before {prompt}").id
+        sent = post.send("alpha", f"sent to {self._prompts}").id
         before = len(post.requests("alpha"))
+        began = time.monotonic()
         with broken:
+            if named is not None:
+                assert_named(post, *named)
             gate.open()
-            assert self._over(answer) < SOON
-            self._nothing_shown(prompt, sent)
-            assert self.ask() < SOON
-            time.sleep(1.0)  # for a wake that should not be
-            # One of the person's turns, and the message's, which a live waiter may bring all the same. A loop of wakes
-            # makes a dozen requests a second.
+            ends = [self._over(answer)]
+            self._nothing_shown(prompt)
+            while len(ends) < 2 or time.monotonic() < began + seconds:
+                ends.append(self.ask())
+                time.sleep(1.0)  # for a wake that should not be
+                self._nothing_shown(f"prompt-{self._prompts}")
+            # The person's turns, and the message's, which a live waiter may bring all the same. A loop of wakes makes a
+            # dozen requests a second.
             requests = post.requests("alpha")
             shown = [one.last_user_texts[-1][-200:] for one in requests[before - 1 :]]
-            assert before + 1 + delivers <= len(requests) <= before + 3, shown
-            self._nothing_shown(f"prompt-{self._prompts}", sent)
-        self.ask()
+            turns = before - 1 + len(ends)
+            assert turns + delivers <= len(requests) <= turns + 2, shown
+        # A machine under load adds to a turn what it likes: the quickest is what the hooks make it.
+        assert min(ends) <= statistics.median(self._whole) + LONGER, (ends, self._whole)
+        self._whole.append(self.ask())
         post.assert_read_once("alpha", sent)
+        self._whole.append(self.ask())
         assert errors(post) == []
 
     def _next(self, prompt: str = "") -> tuple[str, str]:
@@ -99,10 +117,10 @@ class Sitting:
         self.terminal.wait_gone("esc to interrupt", PATIENCE)
         return time.monotonic() - began
 
-    def _nothing_shown(self, prompt: str, sent: str) -> None:
-        shown = self.terminal.screen().rpartition(prompt)[2]
-        brought = any(one.has(mark(sent)) for one in self.post.requests("alpha"))
-        assert brought or not FAILURES.search(shown), shown
+    def _nothing_shown(self, prompt: str) -> None:
+        time.sleep(0.3)  # for what it still writes
+        shown = " ".join(self.terminal.screen().rpartition(prompt)[2].split())
+        assert not FAILURES.search(DELIVERED.sub("", shown)), shown
 
 
 @pytest.fixture
@@ -146,36 +164,54 @@ def disk(post: Post) -> Iterator[Path]:
 def test_an_installation_that_is_gone(post: Post, own: Path) -> None:
     with Terminal(post.world, post.shop, "--name", "alpha") as terminal:
         sitting = Sitting(post, terminal)
-        sitting.goes_on(away(own / "lib"))
-        sitting.goes_on(away(own / "hooks"))
-        sitting.goes_on(away(own / "bin" / "python"))
+        sitting.goes_on(away(own / "lib"), named=("package", str(own / "lib")))
+        sitting.goes_on(away(own / "hooks"), named=("script", str(own / "hooks" / "stop.py")))
+        sitting.goes_on(away(own / "bin" / "python"), named=("interpreter", str(own / "bin" / "python")))
 
 
-def test_a_spool_in_disorder(post: Post) -> None:
+@pytest.mark.timeout(240)
+def test_a_spool_in_disorder(post: Post, claude_version: str) -> None:
+    lock_seconds = 30.0 if claude_version == NEWEST else 0.0
     with Terminal(post.world, post.shop, "--name", "alpha") as terminal:
         sitting = Sitting(post, terminal)
         folder = Path(home.agent(post.root, post.key("alpha")))
-        sitting.goes_on(held(folder / "lock"))
-        sitting.goes_on(file_in_the_way(post.world.state))
-        sitting.goes_on(file_in_the_way(folder / "queue"))
-        sitting.goes_on(no_coordinator(post), delivers=True)
-        for record in ("state.json", "waiter.json"):  # mended by the hooks themselves
-            sitting.goes_on(damaged(folder / record), delivers=True)
+        sitting.goes_on(
+            held(folder / "lock"), named=("locks", f"{folder}/lock has been held"), seconds=lock_seconds
+        )
+        sitting.goes_on(file_in_the_way(post.world.state), named=("spool", "is no folder"))
+        sitting.goes_on(file_in_the_way(folder / "queue"), named=("records", "/queue"))
+        sitting.goes_on(
+            no_coordinator(post), named=("coordinator", "does not run; it was killed"), delivers=True
+        )
+        # These the hooks mend themselves, and a waiter its own at once.
+        sitting.goes_on(damaged(folder / "state.json"), named=("records", "/state.json"), delivers=True)
+        sitting.goes_on(damaged(folder / "waiter.json"), named=None, delivers=True)
         agent = (folder / "agent.json").read_bytes()
-        sitting.goes_on(damaged(folder / "agent.json", agent), delivers=True)
+        sitting.goes_on(
+            damaged(folder / "agent.json", agent), named=("records", "/agent.json"), delivers=True
+        )
 
 
 def test_a_disk_that_is_full_or_read_only(post: Post, disk: Path) -> None:
     with Terminal(post.world, post.shop, "--name", "alpha") as terminal:
         sitting = Sitting(post, terminal)
-        sitting.goes_on(full(disk))
-        sitting.goes_on(read_only(disk))
+        sitting.goes_on(full(disk), named=("disk", "the disk is full"))
+        sitting.goes_on(read_only(disk), named=("disk", "is read-only"))
+
+
+def assert_named(post: Post, name: str, words: str) -> None:
+    """`doctor` of an installation that works tells of it, and what to do."""
+    done = post.world.turnpost("doctor", "--project", str(post.shop), "--json")
+    wrong = [one for one in json.loads(done.stdout)["checks"] if one["status"] != "ok"]
+    assert [one for one in wrong if one["name"] == name and words in one["line"] and one["mend"]], wrong
 
 
 def errors(post: Post) -> list[str]:
     """What the transcripts hold of hooks that failed."""
     lines = [
-        line for path in post.world.home.rglob("projects/*/*.jsonl") for line in path.read_text().splitlines()
+        line
+        for path in post.world.home.glob(".claude/projects/*/*.jsonl")
+        for line in path.read_text().splitlines()
     ]
     return [line for line in lines if re.search(r'"type":"hook_(non_blocking_error|error|cancelled)', line)]
 

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import json
 import os
+import re
 import subprocess
 import sys
 import time
@@ -164,3 +165,25 @@ def test_the_command_line_loads_nothing_of_the_server() -> None:
     done = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, check=True)
     assert done.stdout.strip() == "False"
     assert places.home()
+
+
+def test_a_session_that_is_no_agent_gets_no_tools_and_loads_no_sdk(home: FakeHome) -> None:
+    entry = servers.entry()
+    env = {**os.environ, "TURNPOST_HOME": home.root, "CLAUDE_CODE_ENTRYPOINT": "sdk-cli"}
+    asked = [
+        {"jsonrpc": "2.0", "id": 1, "method": "initialize", "params": {"protocolVersion": "2025-06-18"}},
+        {"jsonrpc": "2.0", "method": "notifications/initialized"},
+        {"jsonrpc": "2.0", "id": 2, "method": "ping"},
+        {"jsonrpc": "2.0", "id": 3, "method": "tools/list"},
+    ]
+    ran = subprocess.run(
+        [entry["command"], "-X", "importtime", *entry["args"]],
+        input="".join(json.dumps(one) + "\n" for one in asked) + "no json\n[]\n",
+        env=env, capture_output=True, text=True, timeout=30,
+    )  # fmt: skip
+    assert ran.returncode == 0
+    first, second, third = map(json.loads, ran.stdout.splitlines())
+    assert (first["id"], first["result"]["capabilities"]) == (1, {})
+    assert second == {"jsonrpc": "2.0", "id": 2, "result": {}}
+    assert (third["id"], third["error"]["code"]) == (3, -32601)
+    assert not re.search(r"\| +(mcp|pydantic|anyio)\b", ran.stderr)

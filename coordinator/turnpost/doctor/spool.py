@@ -254,6 +254,8 @@ def _damaged_of(root: str, key: str) -> Iterator[str]:
         if record is None and (name in needed or files.exists(f"{box.folder}/{name}")):
             yield f"{box.folder}/{name}"
     for folder in (box.queue, box.claimed):
+        if files.exists(folder) and not os.path.isdir(folder):
+            yield folder
         for name in files.names(folder):
             message_id = mailbox.entry_id(name)
             if mailbox.load_message(root, message_id) is None:

@@ -29,8 +29,8 @@ _SCRIPT = re.compile(r"[/\\]hooks[/\\]\w+\.py$")
 # turn; the shell is never gone, and costs a tenth of the interpreter's start.
 _FRONT = '[ ! -x "$0" ] || exec "$0" "$@"'
 # The waiter of a prompt is wanted at the turn's end: its interpreter would start beside the model request of the turn,
-# and hold it back.
-_LATER = f"sleep 1; {_FRONT}"
+# and hold it back. `claude -p`, which is no agent, waits for each of its hooks to end.
+_LATER = f'[ "$CLAUDE_CODE_ENTRYPOINT" != cli ] || sleep 1; {_FRONT}'
 # What a hook's interpreter runs, with two arguments: the folder of the package and the script.
 # Python ends with 2 when its script is missing, and 2 is what makes a Stop hook block and a waiter wake its agent,
 # again and again: a deleted environment would run an agent in circles. So the script is opened by these lines, which
