@@ -90,7 +90,8 @@ def started(output: str) -> Started:
     found = _BACKGROUNDED.search(output)
     if not found:
         raise HarnessError(
-            f"claude --bg did not start a session; it said: {text.one_line(output)}", output=output.strip()[-2000:]
+            f"claude --bg did not start a session; it said: {text.one_line(output)}",
+            output=output.strip()[-2000:],
         )
     copy = _COPY.search(output)
     return Started(found.group(1), copy.group(1) if copy else None, output.strip())
