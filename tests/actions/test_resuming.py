@@ -110,6 +110,6 @@ def test_an_uninstall_names_the_agents_that_are_left_without_hooks(home: FakeHom
         == ()
     )
     runs, waits = installing.uninstall(home.root, "project", str(home.folder), speaker=PERSON).warnings
-    assert runs == "these run on with their hooks until their sessions end: gamma"
-    assert waits == "these have mail waiting, and no resume brings it without hooks: alpha"
+    assert runs == "these run on and get no messages: gamma"
+    assert waits == "these have mail waiting, which will be given up: alpha"
     assert installing.uninstall(home.root, "project", str(home.folder), speaker=PERSON).warnings == ()

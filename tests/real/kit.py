@@ -265,8 +265,8 @@ class Post:
         return [one for one in processes.in_home(self.world.home) if words in one.command]
 
     def waiters(self) -> list[processes.Process]:
-        """The living waiters of this world."""
-        return self.leftovers("/waiter.py")
+        """The living waiters of this world. A launched session names the script too, in its `--settings`."""
+        return [one for one in self.leftovers("/waiter.py") if one.command.endswith("/waiter.py turnpost")]
 
     def requests(self, name: str) -> tuple[ModelRequest, ...]:
         """An agent's model requests, whatever session they came from."""

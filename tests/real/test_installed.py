@@ -9,6 +9,7 @@ import pytest
 from tests.lab.terminal import Terminal
 from tests.real.kit import PATIENCE, Post, until
 from turnpost.actions import agents
+from turnpost.core import registry
 from turnpost.core.render import mark
 from turnpost.lab.model import Say
 
@@ -101,3 +102,23 @@ def test_a_project_install_reaches_a_launch_without_doubling_it(post: Post) -> N
         assert len(post.requests(name)) == 2
     until(lambda: len(post.waiters()) == 2, "one waiter each is left")
     assert not (Path(bare) / ".claude" / "settings.local.json").exists()
+
+
+def test_a_launched_agent_gets_its_mail_after_an_uninstall_and_one_started_by_hand_is_not_resumed_in_vain(
+    post: Post,
+) -> None:
+    post.configure(resume_attempts=1)
+    post.launch_idle("alpha")
+    post.model.script("beta", [])
+    post.world.claude("--bg", "--name", "beta", input="[[lab:beta]] begin", cwd=post.shop).check()
+    until(lambda: registry.key_of_name(post.root, "beta"), "beta is an agent")
+    post.wait_idle("beta")
+    post.end_session("beta")
+    post.run("uninstall", "--project", str(post.shop))
+    post.end_session("alpha")
+    before = len(post.requests("beta"))
+    read, lost = post.send("alpha", "hello"), post.send("beta", "hello")
+    post.assert_read_once("alpha", read.id)
+    until(lambda: post.receipt("beta", lost.id).state == "undeliverable", "its sender is told")
+    assert "hooks are not installed" in str(post.receipt("beta", lost.id).reason)
+    assert len(post.requests("beta")) == before, "no turn of the model is spent"

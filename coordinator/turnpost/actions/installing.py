@@ -65,7 +65,7 @@ def _persons(root: str, what: str, speaker: Speaker | None) -> None:
 
 
 def _left(root: str) -> tuple[str, ...]:
-    """What becomes of the agents that have no hooks but those of their running sessions any more."""
+    """What becomes of the agents that have no hooks any more: Claude Code takes them from running sessions too."""
     from turnpost.service.resume import without_hooks
 
     stand = [(agent, people.standing(root, agent["key"])) for agent in registry.everyone(root)]
@@ -73,8 +73,8 @@ def _left(root: str) -> tuple[str, ...]:
     runs = [agent["name"] for agent, how in alive if without_hooks(agent, how.state)]
     waits = [agent["name"] for agent, how in stand if how.waiting and without_hooks(agent, how.state)]
     told = (
-        ("these run on with their hooks until their sessions end", runs),
-        ("these have mail waiting, and no resume brings it without hooks", waits),
+        ("these run on and get no messages", runs),
+        ("these have mail waiting, which will be given up", waits),
     )
     return tuple(f"{what}: {_some(names)}" for what, names in told if names)
 
