@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING
 import pytest
 
 from tests.actions.fakes import PERSON, FakeHome
-from turnpost.actions import conversations, inbox, receipts, sending
+from turnpost.actions import conversations, inbox, missions, receipts, sending, waiting
 from turnpost.core import registry
 from turnpost.core.errors import UsageError
 
@@ -137,3 +137,34 @@ def test_a_recipient_is_told_what_its_sender_is_to_it(home: FakeHome) -> None:
     assert from_person.startswith("This is the person's own message to you.")
     assert above.startswith("This is a report from your child child.")
     assert registry.find(home.root, "child")["parent"] == mother["key"]
+
+
+def test_an_answer_that_is_taken_back_leaves_the_question_open(home: FakeHome) -> None:
+    alpha = home.agent("alpha")
+    asked = ask(home, alpha, "may I?")
+    look(home)
+    answer = sending.reply(home.root, asked.id, "yes", speaker=PERSON)
+    assert look(home) == []
+    receipts.cancel(home.root, answer.id, speaker=PERSON)
+    assert look(home) == [("may I?", True)]
+    assert receipts.show(home.root, asked.id).answers == ()
+    waited = waiting.wait(home.root, asked.id, "reply", timeout=0, speaker=home.speaker(alpha))
+    assert not waited.done
+
+
+def test_an_answer_to_somebody_else_is_none(home: FakeHome) -> None:
+    alpha = home.agent("alpha")
+    home.agent("beta")
+    asked = ask(home, alpha, "may I?")
+    sending.send(home.root, ["beta"], "no", kind="answer", reply_to=asked.id, speaker=PERSON)
+    assert look(home) == [("may I?", True)]
+    assert not waiting.wait(home.root, asked.id, "reply", timeout=0, speaker=home.speaker(alpha)).done
+
+
+def test_nobody_is_asked_any_more_by_an_agent_whose_mission_is_over(home: FakeHome) -> None:
+    alpha = home.agent("alpha")
+    home.team(alpha, name="trip")
+    ask(home, alpha, "may I?")
+    assert look(home) == [("may I?", True)]
+    missions.abort(home.root, "trip", "the road is closed", speaker=PERSON)
+    assert look(home) == []

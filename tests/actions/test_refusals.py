@@ -183,6 +183,18 @@ def test_agents_may_write_to_the_person_as_often_as_they_like(
     assert len(inbox.waiting(home.root, speaker=PERSON).messages) == 5
 
 
+def test_a_message_of_the_persons_to_either_lets_an_exchange_go_on(home: FakeHome) -> None:
+    alpha = home.agent("alpha")
+    beta = home.agent("beta", parent=alpha)
+    home.policy("[loops]\nhops = 1\n")
+    asked = sending.send(home.root, ["beta"], "one", speaker=home.speaker(alpha))
+    answered = sending.reply(home.root, asked.id, "two", speaker=home.speaker(beta))
+    with pytest.raises(Refused, match="opens the way again"):
+        sending.reply(home.root, answered.id, "three", speaker=home.speaker(alpha))
+    sending.send(home.root, ["beta"], "go on", speaker=PERSON)
+    assert sending.reply(home.root, answered.id, "three", speaker=home.speaker(alpha)).id
+
+
 def test_a_ring_of_three_agents_that_answer_everything_stops(home: FakeHome) -> None:
     ring = [home.agent(name) for name in ("a1", "a2", "a3")]
     home.team(*ring)

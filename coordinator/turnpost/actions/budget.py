@@ -24,6 +24,12 @@ def check(root: str, message: Message, recipients: Sequence[Agent], budget: Budg
             raise _refused(message, other, loop)
 
 
+def anew(root: str, asked: Message | None, sender: Agent, recipients: Sequence[Agent]) -> bool:
+    """Whether the person has written to one of them since the message that is answered: then their count begins again."""
+    keys = [sender["key"], *(other["key"] for other in recipients)]
+    return asked is not None and loops.person_at(root, *keys) > asked["sent"]
+
+
 def note(root: str, message: Message, recipients: Sequence[Agent], budget: Budget) -> None:
     """Count a message that was sent; the person's own begins the counts anew. It is durable: no counter may fail it."""
     sender, now = message["sender"], clock.now()

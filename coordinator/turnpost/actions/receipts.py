@@ -49,6 +49,8 @@ def cancel(root: str, message_id: str, *, speaker: Speaker | None = None) -> Can
     states = {party["name"]: _end(root, message_id, party) for party in message["to"]}
     taken = tuple(name for name, state in states.items() if state == "cancelled")
     late = {name: state for name, state in states.items() if state != "cancelled"}
+    if taken:
+        threads.taken_back(root, message)
     if not taken:
         there = ", ".join(f"{name}: {state}" for name, state in late.items())
         raise Refused(f"too late to cancel {message_id}; {there}", rule="too-late", states=late)

@@ -65,7 +65,7 @@ def send(
         thread=thread or _thread(root, asked, voice.agent, recipients), reply_to=reply_to, refs=refs, options=options,
         urgent=urgent or (rules.family_urgent and all(_kin(voice.agent, agent) for agent in recipients)),
         replied=asked, choice=choice, quiet=kind in QUIET and not voice.is_person and not wake,
-        redacted=redacted,
+        redacted=redacted, anew=budget.anew(root, asked, voice.agent, recipients),
     )  # fmt: skip
     budget.check(root, message, recipients, rules.loops)
     sent = _deliver(root, voice, message, recipients, limits, replaced)

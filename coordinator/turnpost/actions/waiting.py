@@ -13,7 +13,7 @@ from turnpost.actions import agents, courier, people, permits, receipts
 from turnpost.actions.audited import refusals
 from turnpost.actions.results import Waited
 from turnpost.actions.sending import original
-from turnpost.core import clock, files, ids, mailbox, registry, text
+from turnpost.core import clock, files, ids, mailbox, registry, text, threads
 from turnpost.core.errors import UsageError
 from turnpost.core.sender import Speaker
 
@@ -98,7 +98,12 @@ def _read(root: str, message_id: str) -> Look:
 
 
 def _reply(root: str, message_id: str) -> Look:
-    find = _Newer(root, message_id, lambda message: message["reply_to"] == message_id)
+    asked = original(root, message_id)
+
+    def is_it(message: Message) -> bool:
+        return message["reply_to"] == message_id and threads.reaches(root, message, asked)
+
+    find = _Newer(root, message_id, is_it)
 
     def look() -> Waited:
         answer = find()

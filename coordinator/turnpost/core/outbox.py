@@ -65,17 +65,22 @@ def compose(
     quiet: bool = False,
     redacted: int = 0,
     choice: int | None = None,
+    anew: bool = False,
 ) -> Message:
-    """A new message; `replied` is the one it answers. The body has passed `check_body`."""
+    """A new message; `replied` is the one it answers, which begins a chain of its own if `anew`.
+
+    The body has passed `check_body`.
+    """
     now = clock.now()
+    before = None if anew else replied
     identifier = ids.new("msg", now)
     message: Message = {
         "v": 1, "id": identifier, "sender": sender, "to": list(to), "kind": kind,
         "thread": thread or threads.of_names(party["name"] for party in (sender, *to)), "body": body, "urgent": urgent, "sent": now, "reply_to": reply_to,
         "refs": list(refs), "options": list(options), "quiet": quiet, "redacted": redacted,
-        "origin": replied.get("origin", replied["id"]) if replied else identifier,
+        "origin": before.get("origin", before["id"]) if before else identifier,
         # What the person says begins a chain anew: the count is of agents who answer each other.
-        "hops": replied.get("hops", 0) + 1 if replied and sender["kind"] != "person" else 0,
+        "hops": before.get("hops", 0) + 1 if before and sender["kind"] != "person" else 0,
     }  # fmt: skip
     if choice is not None:
         message["choice"] = choice

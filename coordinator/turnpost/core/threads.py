@@ -9,7 +9,7 @@ from __future__ import annotations
 
 import hashlib
 
-from turnpost.core import files, home, ids, mailbox, registry, text
+from turnpost.core import files, home, ids, mailbox, missions, registry, text
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
@@ -129,9 +129,19 @@ def replies(root: str, message_id: str) -> list[str]:
 
 
 def answers(root: str, message_id: str) -> list[Message]:
-    """The answers to a message, oldest first."""
+    """The answers to a message that reach its sender, oldest first."""
+    asked = mailbox.load_message(root, message_id)
     found = [mailbox.load_message(root, reply) for reply in replies(root, message_id)]
-    return [reply for reply in found if reply is not None and reply["kind"] == "answer"]
+    return [reply for reply in found if reply and reply["kind"] == "answer" and reaches(root, reply, asked)]
+
+
+def reaches(root: str, reply: Message, asked: Message | None) -> bool:
+    """Whether a reply goes to who asked, and was not taken back."""
+    key = asked["sender"]["key"] if asked else ""
+    if asked and all(party["key"] != key for party in reply["to"]):
+        return False
+    receipt = mailbox.Mailbox(root, key).receipt(reply["id"]) if asked else None
+    return receipt is None or receipt["state"] != "cancelled"
 
 
 def open_questions(root: str) -> list[Message]:
@@ -149,13 +159,26 @@ def open_questions(root: str) -> list[Message]:
 
 
 def is_open(root: str, message: Message) -> bool:
-    """Whether a message is a question that the person has yet to answer. What was taken back asks nothing."""
+    """Whether a message is a question that the person has yet to answer.
+
+    What was taken back asks nothing, and nobody can answer an agent whose mission is over.
+    """
     if not _asks_the_person(message):
+        return False
+    asker = registry.load_agent(root, message["sender"]["key"])
+    if asker is not None and missions.over(root, asker):
         return False
     if any(answer["sender"]["kind"] == "person" for answer in answers(root, message["id"])):
         return False
     receipt = mailbox.Mailbox(root, registry.PERSON).receipt(message["id"])
     return receipt is None or receipt["state"] not in ("cancelled", "undeliverable")
+
+
+def taken_back(root: str, answer: Message) -> None:
+    """Pin the question again that a message had answered."""
+    asked = mailbox.load_message(root, answer["reply_to"]) if answer["reply_to"] else None
+    if asked is not None and is_open(root, asked):
+        files.touch(f"{home.asked(root)}/{asked['id']}")
 
 
 def digest(thread: str) -> str:
