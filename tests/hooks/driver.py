@@ -189,9 +189,9 @@ class FakeSession:
         self._process.wait()
 
     def respawn(self) -> Ran:
-        """Another process goes on with a session that was killed."""
+        """Another process goes on with a session that was killed. Without a waiter, which would not wait for the test."""
         self._begin()
-        return self.start("resume")
+        return self.hook("SessionStart", source="resume", waiter=False)
 
     # What a test looks at.
 

@@ -62,7 +62,7 @@ def _serve(root: str, key: str, waiter: Waiter, payload: deliver.Payload) -> str
     # Read and write: with a writer of our own the FIFO never reports end of file, and opening does not block.
     fd = os.open(path, os.O_RDWR | os.O_NONBLOCK | os.O_CLOEXEC)
     try:
-        if not _take_over(root, key, waiter, payload):
+        if not _taken_over(root, key, waiter, payload):
             return ""
         return _listen(root, key, waiter, fd, payload)
     finally:
@@ -93,6 +93,17 @@ def _served(root: str, key: str, session_id: str) -> bool:
     """
     waiter = store.load_waiter(root, key)
     return waiter is not None and waiter["session_id"] == session_id and bell.listening(root, key)
+
+
+def _taken_over(root: str, key: str, waiter: Waiter, payload: deliver.Payload) -> bool:
+    """`_take_over`, however long somebody holds the lock: nobody else arms a waiter for this turn's end."""
+    start = procs.token(waiter["harness_pid"])
+    while True:
+        try:
+            return _take_over(root, key, waiter, payload)
+        except LockBusy:
+            if not procs.alive(waiter["harness_pid"], start):
+                return False
 
 
 def _take_over(root: str, key: str, waiter: Waiter, payload: deliver.Payload) -> bool:
