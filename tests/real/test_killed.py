@@ -13,6 +13,7 @@ import pytest
 from tests.lab.terminal import Terminal
 from tests.real.kit import PATIENCE, Post, Sent, until
 from turnpost.core import files, home
+from turnpost.core.render import mark
 
 pytestmark = [pytest.mark.real, pytest.mark.slow]
 
@@ -44,6 +45,31 @@ def test_a_killed_background_session_reads_each_message_once(post: Post) -> None
     assert {name: post.agent(name).session_id for name in session_ids} == session_ids
     assert all(post.pid(name) != pid for name, pid in killed.items())
     until(lambda: len(post.waiters()) == 4, "each has one waiter")
+
+
+@pytest.mark.timeout(240)
+def test_a_session_killed_in_the_request_that_carries_a_message_reads_it_once(post: Post) -> None:
+    """At a turn's end and in the middle of one: claimed, in the conversation, and never answered."""
+    begins, ends, goes_on, go = post.gate(), post.gate(), post.gate(), post.world.root / "go"
+    session_ids = {"block": post.launch("block", begins, ends)}
+    session_ids["next"] = post.launch_working(
+        "next", goes_on, command=f"until [ -e {go} ]; do sleep 0.1; done"
+    )
+    begins.wait_reached()
+    sent = {"block": post.send("block", "at the turn's end"), "next": post.send("next", "now", "--urgent")}
+    begins.open()
+    go.touch()
+    killed: dict[str, int] = {}
+    for name, gate in (("block", ends), ("next", goes_on)):
+        gate.wait_reached()
+        killed[name] = post.kill_session(name)
+        gate.open()
+        assert post.requests(name)[-1].count(mark(sent[name].id)) == 1
+
+    for name, message in sent.items():
+        post.assert_read_once(name, message.id, timeout=90.0)
+        assert post.agent(name).session_id == session_ids[name]
+        assert post.pid(name) != killed[name]
 
 
 def test_the_waiter_of_a_killed_interactive_session_holds_nothing(post: Post) -> None:

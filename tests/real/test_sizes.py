@@ -2,9 +2,14 @@
 
 from __future__ import annotations
 
+from collections.abc import Mapping
+
 import pytest
 
 from tests.real.kit import Post, bodies
+from turnpost.core.render import mark
+from turnpost.core.rules import CONTEXT_UNITS
+from turnpost.lab.model import Say
 
 pytestmark = [pytest.mark.real, pytest.mark.slow]
 
@@ -27,20 +32,49 @@ def test_a_full_mailbox_of_long_messages_to_a_stopped_agent_is_read_in_order(pos
     assert [one.attempts for one in receipts] == [1] * 64
 
 
+def emoji(number: int) -> str:
+    return f"{number}: " + "\U0001f9ea" * 2000
+
+
+def long(number: int) -> str:
+    return (f"{number}: " + "0123456789" * 4000)[:40_000]
+
+
+def assert_whole_and_once(post: Post, name: str, sent: Mapping[str, str]) -> dict[str, str]:
+    """Each message stands in the last request with its whole body, once; the boundaries at which they came.
+
+    What is too long for context comes as the reason of a block, which the harness shows twice.
+    """
+    receipts = post.wait_read(name, *sent)
+    post.wait_idle(name)
+    assert [one.attempts for one in receipts] == [1] * len(sent)
+    boundaries = {one: str(receipt.boundary) for one, receipt in zip(sent, receipts, strict=True)}
+    last = post.present_requests(name)[-1]
+    for one, body in sent.items():
+        shown = 2 if boundaries[one] == "stop-block" and len(body) > CONTEXT_UNITS else 1
+        assert (last.count(mark(one)), last.count(f">\n{body}\n</message>")) == (shown, shown), boundaries[
+            one
+        ]
+    return boundaries
+
+
 def test_long_bodies_arrive_whole_at_every_boundary(post: Post) -> None:
     post.configure(body_bytes=40_000)
-    emoji, long = "\U0001f9ea" * 2000, "0123456789" * 4000
     post.launch_idle("alpha")
+    idle: dict[str, str] = {}
+    for body in (emoji(0), long(1)):
+        idle[post.send("alpha", body).id] = body
+        assert set(assert_whole_and_once(post, "alpha", idle).values()) == {"rewake"}
 
-    idle = [post.send("alpha", body).id for body in (emoji, long)]
-    post.assert_read_once("alpha", idle[0])
-    post.wait_read("alpha", idle[1])
-    assert bodies(post.requests("alpha")[-1], idle) == [emoji, long]
+    go = post.world.root / "go"
+    post.launch_working("beta", Say("done"), command=f"until [ -e {go} ]; do sleep 0.1; done")
+    working = {post.send("beta", body).id: body for body in (emoji(2), long(3))}
+    urgent = {post.send("beta", body, "--urgent").id: body for body in (emoji(4), long(5))}
+    go.touch()
+    boundaries = assert_whole_and_once(post, "beta", working | urgent)
+    # There is no room for 40,000 bytes in what is added to a request: it keeps its turn's end.
+    assert list(boundaries.values()) == ["stop-block", "stop-block", "next-request", "stop-block"]
 
     post.end_session("alpha")
-    stopped = [post.send("alpha", body).id for body in (long, emoji)]
-    receipts = post.wait_read("alpha", *stopped)
-    post.wait_idle("alpha")
-    last = post.requests("alpha")[-1]
-    assert bodies(last, [*idle, *stopped]) == [emoji, long, long, emoji]
-    assert [one.attempts for one in receipts] == [1, 1]
+    stopped = {post.send("alpha", body).id: body for body in (long(6), emoji(7))}
+    assert_whole_and_once(post, "alpha", idle | stopped)

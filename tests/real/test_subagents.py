@@ -58,6 +58,33 @@ def test_a_correction_is_in_the_subagents_next_request_only_and_its_report_stays
     assert not any(one.has(mark(sent.id)) for one in post.requests("alpha"))
 
 
+def test_a_subagents_requests_never_hold_its_agents_mail(post: Post) -> None:
+    """The subagent passes each of its own boundaries while mail waits for its agent, which is in the middle of a turn."""
+    folder = post.project("works", settings=ALLOWED)
+    begun, sub_goes_on, goes_on = (post.world.root / name for name in ("begun", "sub-goes-on", "goes-on"))
+    wait = "until [ -e {} ]; do sleep 0.1; done"
+    post.model.script(
+        "sub", [bash(f"touch {begun}; {wait.format(sub_goes_on)}"), bash("true"), Say("part one")]
+    )
+    post.launch("alpha", agent_call("sub"), bash(wait.format(goes_on)), Say("done"), cwd=folder)
+    until(begun.exists, "the subagent runs its command")
+    until(lambda: len(post.requests("alpha")) == 2, "its agent works on")
+    ordinary, urgent = post.send("alpha", "ordinary"), post.send("alpha", "urgent", "--urgent")
+    sub_goes_on.touch()
+    until(lambda: not post.agent("alpha").subagents, "the subagent has ended")
+    assert [post.receipt("alpha", one.id).state for one in (ordinary, urgent)] == ["queued", "queued"]
+    goes_on.touch()
+
+    receipts = post.assert_read_once("alpha", urgent.id, ordinary.id)
+    assert [one.boundary for one in receipts] == ["next-request", "stop-block"]
+    assert [one.attempts for one in receipts] == [1, 1]
+    # Nor has the mail kept the subagent from ending: its last words are its report.
+    assert len(post.requests("sub")) == 3
+    marks = [mark(ordinary.id), mark(urgent.id)]
+    assert not any(request.has(one) for request in post.requests("sub") for one in marks)
+    post.model.wait_for(lambda request: request.name == "alpha" and request.has("part one"), 60)
+
+
 def test_what_comes_while_it_says_its_last_keeps_it_going_to_a_whole_report(post: Post) -> None:
     folder = post.project("works", settings=ALLOWED)
     gate = post.gate(Say("the draft"))
