@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import json
 import os
+import sys
 from collections.abc import Callable
 from pathlib import Path
 
@@ -108,6 +109,7 @@ REFUSALS: list[tuple[list[str], int, str]] = [
     (["launch", "a b"], 6, "claude"),
     (["hold", "nobody"], 4, "unknown"),
     (["install", "--project", "no/such/folder"], 3, "bad-settings"),
+    (["install", "--python", "/no/such/python"], 3, "bad-settings"),
     (["agents", "--watch"], 2, "usage"),
     (["frobnicate"], 2, "usage"),
     (["send", "--frobnicate"], 2, "usage"),
@@ -439,3 +441,9 @@ def test_every_json_document_is_ascii(home: FakeHome, run: Run) -> None:
     assert done.out.isascii()
     assert json.loads(done.out)["recipients"][0]["name"] == "日本"
     assert click.unstyle(done.out) == done.out
+
+
+def test_the_hooks_run_under_the_python_that_was_asked_for(home: FakeHome, run: Run, tmp_path: Path) -> None:
+    chosen = tmp_path / "python"
+    chosen.symlink_to(sys.executable)
+    assert str(chosen) in run("install", "--dry-run", "--python", str(chosen)).out

@@ -23,18 +23,22 @@ def install(
     project: str | None = None,
     *,
     dry_run: bool = False,
+    python: str | None = None,
     tools: bool = True,
     allow_tools: bool = False,
     speaker: Speaker | None = None,
 ) -> Installed:
     """Merge the hooks into the settings of a scope and register the tool server; `allow_tools` also permits its tools.
 
-    The person only. Raises Refused, and SettingsRefused for a file it cannot use and leaves alone.
+    `python` is the interpreter that runs the hooks. The person only. Raises Refused, and SettingsRefused for a file it cannot use and leaves alone.
     """
     from turnpost import install as hooks
 
     _persons(root, "install", speaker)
-    done = hooks.install(scope, _folder(project), dry_run=dry_run, tools=tools, allow_tools=allow_tools)
+    done = hooks.install(
+        scope, _folder(project), dry_run=dry_run, python=Path(python) if python else None, tools=tools,
+        allow_tools=allow_tools,
+    )  # fmt: skip
     return _shown(done, dry_run)
 
 

@@ -32,12 +32,14 @@ _dry_run = click.option(
 @_scope
 @_project
 @_dry_run
+@click.option("--python", metavar="FILE", help="The Python that runs the hooks; default: turnpost's own.")
 @click.option("--no-tools", is_flag=True, help="Install the hooks only, without the tools for agents.")
 @click.option("--allow-tools", is_flag=True, help="Let agents use the tools without being asked.")
 def install(
     scope: Literal["project", "local", "user"],
     project: str | None,
     dry_run: bool,
+    python: str | None,
     no_tools: bool,
     allow_tools: bool,
 ) -> Installed:
@@ -49,7 +51,7 @@ def install(
     if no_tools and allow_tools:
         raise click.UsageError("--no-tools and --allow-tools exclude each other")
     return installing.install(
-        base.root(), scope, project, dry_run=dry_run, tools=not no_tools, allow_tools=allow_tools
+        base.root(), scope, project, dry_run=dry_run, python=python, tools=not no_tools, allow_tools=allow_tools
     )
 
 
