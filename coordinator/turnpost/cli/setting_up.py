@@ -51,7 +51,13 @@ def install(
     if no_tools and allow_tools:
         raise click.UsageError("--no-tools and --allow-tools exclude each other")
     return installing.install(
-        base.root(), scope, project, dry_run=dry_run, python=python, tools=not no_tools, allow_tools=allow_tools
+        base.root(),
+        scope,
+        project,
+        dry_run=dry_run,
+        python=python,
+        tools=not no_tools,
+        allow_tools=allow_tools,
     )
 
 
