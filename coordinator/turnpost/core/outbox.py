@@ -65,13 +65,14 @@ def compose(
     quiet: bool = False,
     redacted: int = 0,
     choice: int | None = None,
+    among: Sequence[Party] = (),
 ) -> Message:
-    """A new message; `replied` is the one it answers. The body has passed `check_body`."""
+    """A new message; `replied` is the one it answers, `among` are those whose thread it is in. The body has passed `check_body`."""
     now = clock.now()
     identifier = ids.new("msg", now)
     message: Message = {
         "v": 1, "id": identifier, "sender": sender, "to": list(to), "kind": kind,
-        "thread": thread or threads.of_names(party["name"] for party in (sender, *to)), "body": body, "urgent": urgent, "sent": now, "reply_to": reply_to,
+        "thread": thread or threads.of_names(party["name"] for party in (among or (sender, *to))), "body": body, "urgent": urgent, "sent": now, "reply_to": reply_to,
         "refs": list(refs), "options": list(options), "quiet": quiet, "redacted": redacted,
         "origin": replied.get("origin", replied["id"]) if replied else identifier,
         # What the person says begins a chain anew: the count is of agents who answer each other.
@@ -79,6 +80,8 @@ def compose(
     }  # fmt: skip
     if choice is not None:
         message["choice"] = choice
+    if among:
+        message["among"] = list(among)
     return message
 
 
