@@ -2,11 +2,14 @@
 
 from __future__ import annotations
 
+import shutil
+
 import pytest
 
 from tests.actions.fakes import FOREIGN, PERSON, FakeHome
 from turnpost.actions import agents, conversations, inbox, receipts, searching, sending
 from turnpost.actions.searching import Query
+from turnpost.core import home as corehome
 from turnpost.core import registry
 from turnpost.core.errors import NotFound, Refused, UsageError
 from turnpost.core.sender import Speaker
@@ -187,3 +190,157 @@ def test_in_an_empty_home_there_is_nothing_to_see_and_nothing_is_made(home: Fake
     assert conversations.overview(home.root, speaker=PERSON).threads == ()
     assert found(home) == []
     assert home.tree() == {}
+
+
+@pytest.fixture
+def family(home: FakeHome) -> FakeHome:
+    """mum has the child kid, who has sent her a question; both are outside the mission `build` of miner and mason."""
+    mum = home.agent("mum", "working")
+    kid = home.agent("kid", "working", parent=mum)
+    home.team(home.agent("miner", "working"), home.agent("mason", "working"), name="build")
+    sending.send(
+        home.root, ["mum"], "a or b?", kind="question", options=["a", "b"], speaker=home.speaker(kid)
+    )
+    return home
+
+
+def named(home: FakeHome, name: str) -> Speaker:
+    return Speaker(registry.find(home.root, name))
+
+
+def ask(home: FakeHome, sender: str, *to: str, body: str = "q") -> str:
+    return sending.send(home.root, to, body, kind="question", speaker=named(home, sender)).id
+
+
+def listed(home: FakeHome, speaker: Speaker = PERSON) -> list[tuple[str, str, int]]:
+    lines = conversations.overview(home.root, speaker=speaker).threads
+    return sorted((line.name, line.kind, line.messages) for line in lines)
+
+
+def test_an_answer_by_somebody_else_is_in_the_thread_of_its_question(family: FakeHome) -> None:
+    [asked] = conversations.thread(family.root, "kid+mum", speaker=PERSON).messages
+    told = sending.reply(family.root, asked.id, "b", speaker=PERSON)
+    sending.send(family.root, ["kid"], "take it", speaker=named(family, "mum"))
+    again = sending.reply(family.root, told.id, "thanks", speaker=named(family, "kid"))
+    assert told.thread == again.thread == "kid+mum"
+    assert listed(family) == [("inbox", "inbox", 1), ("kid+mum", "pair", 4)]
+    every = ["a or b?", "b", "take it", "thanks"]
+    assert bodies(family, "kid+mum") == bodies(family, "mum+kid", named(family, "kid")) == every
+    assert bodies(family, told.id) == bodies(family, again.id) == every
+    assert bodies(family, "kid", named(family, "mum")) == ["a or b?", "take it"], "she got no other"
+
+
+def test_an_answer_to_some_of_those_concerned_is_in_their_thread(family: FakeHome) -> None:
+    asked = ask(family, "kid", "mum", "person")
+    sending.reply(family.root, asked, "yes", speaker=named(family, "mum"))
+    sending.reply(family.root, asked, "no", speaker=PERSON)
+    assert bodies(family, "kid+mum+person") == ["q", "yes", "no"]
+    assert ("kid+mum+person", "pair", 3) in listed(family)
+
+
+def test_a_rename_splits_no_thread_in_which_somebody_else_answered(family: FakeHome) -> None:
+    asked = ask(family, "kid", "mum")
+    sending.reply(family.root, asked, "yes", speaker=PERSON)
+    agents.rename(family.root, "mum", "mother", speaker=PERSON)
+    assert sending.reply(family.root, asked, "really", speaker=PERSON).thread == "kid+mother"
+    assert bodies(family, "kid+mother") == ["a or b?", "q", "yes", "really"]
+    assert listed(family) == [("kid+mother", "pair", 4)]
+
+
+def test_an_answer_of_somebody_else_is_found_again_without_the_index(family: FakeHome) -> None:
+    sending.reply(family.root, ask(family, "kid", "mum"), "yes", speaker=PERSON)
+    before = listed(family)
+    shutil.rmtree(corehome.threads(family.root))
+    assert listed(family) == before == [("kid+mum", "pair", 3)]
+
+
+@pytest.mark.parametrize(
+    ("thread", "why"),
+    [
+        ("kid+person", "joined by"),
+        ("person+KID", "joined by"),
+        ("kid + person ", "joined by"),
+        ("kid\uff0bperson", "joined by"),
+        ("kid+who-comes-later", "joined by"),
+        ("mum+mum/a1b2", "joined by"),
+        ("Kid", "by that name"),
+        ("person", "by that name"),
+        ("in\uff42ox", "inbox"),
+        ("build", "of a mission"),
+        (" BUILD", "of a mission"),
+        ("msg-01JD3QK8V5T0YF6Z2M9XWB4C7R", "the id of"),
+    ],
+)
+def test_no_thread_that_is_named_can_hide_another(family: FakeHome, thread: str, why: str) -> None:
+    before = family.tree()
+    with pytest.raises(UsageError, match=why) as caught:
+        sending.send(family.root, ["person"], "mine", thread=thread, speaker=named(family, "mum"))
+    assert caught.value.rule == "bad-thread"
+    assert family.tree() == before
+
+
+@pytest.mark.parametrize("thread", ["kid+mum", "mum+Kid", " mum + kid"])
+def test_the_thread_of_those_concerned_may_be_named(family: FakeHome, thread: str) -> None:
+    sent = sending.send(family.root, ["kid"], "go on", thread=thread, speaker=named(family, "mum"))
+    assert sent.thread == "kid+mum"
+    assert listed(family) == [("kid+mum", "pair", 2)]
+
+
+@pytest.mark.parametrize("thread", ["plans", "c++", "a + ", "docs & tests"])
+def test_other_names_are_free(family: FakeHome, thread: str) -> None:
+    sent = sending.send(family.root, ["kid"], "go on", thread=thread, speaker=named(family, "mum"))
+    assert sent.thread == thread.strip()
+    assert bodies(family, thread.strip(), named(family, "kid")) == ["go on"]
+
+
+def test_a_thread_named_before_an_agent_came_does_not_hide_the_agents(family: FakeHome) -> None:
+    sending.send(family.root, ["person"], "first", thread="late", speaker=named(family, "kid"))
+    sending.send(family.root, ["person"], "here", speaker=family.speaker(family.agent("late", "working")))
+    assert bodies(family, "late") == ["here"]
+
+
+def test_only_those_with_a_part_in_a_mission_write_in_its_thread(family: FakeHome) -> None:
+    family.team(name="led", coordinator=registry.find(family.root, "kid"))
+    for name, thread in (("kid", "led"), ("miner", "build")):
+        sent = sending.send(family.root, ["person"], "x", thread=thread, speaker=named(family, name))
+        assert sent.thread == thread
+    assert sending.send(family.root, ["kid"], "look", thread="build", speaker=PERSON).thread == "build"
+    assert bodies(family, "build", named(family, "mason")) == ["x", "look"]
+
+
+def test_nobody_replies_to_or_looks_at_what_it_cannot_see(family: FakeHome) -> None:
+    hidden = [ask(family, "miner", "mason"), ask(family, "miner", "person"), ask(family, "mum", "person")]
+    kid = named(family, "kid")
+    before = family.tree()
+    for asked in hidden:
+        for call in (
+            lambda asked=asked: sending.send(family.root, ["person"], "x", reply_to=asked, speaker=kid),
+            lambda asked=asked: sending.send(
+                family.root, ["mum"], "x", reply_to=asked, thread="plans", speaker=kid
+            ),
+            lambda asked=asked: receipts.show(family.root, asked, speaker=kid),
+        ):
+            with pytest.raises(Refused, match="neither sent nor got") as caught:
+                call()
+            assert caught.value.rule == "not-allowed"
+    assert family.tree() == before
+    with pytest.raises(Refused, match="foreign"):
+        receipts.show(family.root, hidden[0], speaker=FOREIGN)
+
+
+def test_who_sees_a_message_replies_to_it_and_looks_at_it(family: FakeHome) -> None:
+    asked = ask(family, "miner", "person")
+    answer = sending.reply(family.root, asked, "dig", speaker=named(family, "mason"))
+    assert answer.thread == "build"
+    assert receipts.show(family.root, asked, speaker=named(family, "mason")).answers == (answer.id,)
+    own = sending.send(family.root, ["person"], "and c?", reply_to=asked, speaker=named(family, "miner"))
+    assert bodies(family, "build", named(family, "mason")) == ["q", "dig", "and c?"]
+    assert sending.reply(family.root, own.id, "c", speaker=PERSON).thread == "build"
+
+
+def test_a_mission_does_not_show_what_was_said_under_its_name_before(family: FakeHome) -> None:
+    sending.send(family.root, ["person"], "secret", thread="plans", speaker=named(family, "miner"))
+    family.team(name="plans", coordinator=registry.find(family.root, "kid"))
+    sending.send(family.root, ["person"], "begun", thread="plans", speaker=named(family, "kid"))
+    assert bodies(family, "plans", named(family, "kid")) == ["begun"]
+    assert bodies(family, "plans") == ["secret", "begun"]

@@ -50,6 +50,14 @@ def test_threads_is_a_list_of_the_documented_fields(talk: FakeHome, run: Run) ->
     assert max(columns.width(line) for line in text.splitlines()) <= 80
 
 
+def test_threads_with_long_names_have_room_for_the_text(home: FakeHome, run: Run) -> None:
+    long = home.agent("a-name-that-is-longer-than-any-column", "working")
+    sending.send(home.root, ["person"], "yes or no?", thread="計画" * 40, speaker=home.speaker(long))
+    lines = run("threads").out.splitlines()
+    assert max(columns.width(line) for line in lines) <= 80
+    assert all("yes or" in line for line in lines[1:])
+
+
 def test_a_thread_in_a_pipe_is_what_was_written(talk: FakeHome, run: Run) -> None:
     shown = run("thread", "alpha").out
     assert shown.startswith("thread alpha+person: 2 messages\n\nperson → alpha: note, ")

@@ -31,6 +31,14 @@ def question(*options: str) -> Message:
         (["5", "10"], "2", 2, "10"),
         ([], "2", None, "2"),
         (["a"], "①", None, "①"),
+        (["yes", "no"], "#1", 1, "yes"),
+        (["yes", "no"], "2.", 2, "no"),
+        (["yes", "no"], "+1", 1, "yes"),
+        (["yes", "no"], " (2) ", 2, "no"),
+        (["yes", "no"], "２", 2, "no"),
+        (["yes", "no"], "1?", None, "1?"),
+        (["yes", "no"], "#12 has it", None, "#12 has it"),
+        ([], "#1", None, "#1"),
     ],
 )
 def test_an_option_is_taken_by_its_number_or_its_words(
@@ -39,11 +47,11 @@ def test_an_option_is_taken_by_its_number_or_its_words(
     assert choosing.chosen(question(*options), body) == (choice, answer)
 
 
-@pytest.mark.parametrize("body", ["0", "3", "999999999"])
+@pytest.mark.parametrize("body", ["0", "3", "999999999", "#3", "3.", "+3", "３"])
 def test_a_number_that_is_not_offered_is_refused_with_what_is(body: str) -> None:
     with pytest.raises(UsageError, match="1: yes, 2: no") as caught:
         choosing.chosen(question("yes", "no"), body)
-    assert caught.value.numbers == {"option": int(body), "options": 2}
+    assert caught.value.numbers == {"option": int(body.strip("#.+")), "options": 2}
 
 
 @pytest.mark.parametrize(
@@ -52,6 +60,7 @@ def test_a_number_that_is_not_offered_is_refused_with_what_is(body: str) -> None
         ("note", ["yes"], "only a question"),
         ("question", ["yes", "YES"], "twice"),
         ("question", ["2", "1"], "is number 1 here"),
+        ("question", ["#2", "#1"], "is number 1 here"),
     ],
 )
 def test_options_that_could_be_mistaken_are_refused(kind: str, options: list[str], why: str) -> None:

@@ -4,9 +4,10 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING
 
-from turnpost.actions import people, receipts, searching
+from turnpost.actions import receipts, searching
 from turnpost.actions.results import Found, Thread, ThreadLine, Threads
 from turnpost.actions.searching import EVERYTHING, Query
+from turnpost.actions.seeing import Eyes
 from turnpost.core import clock, ids, mailbox, missions, registry, text, threads
 from turnpost.core.errors import NotFound
 from turnpost.core.sender import Speaker
@@ -15,7 +16,7 @@ if TYPE_CHECKING:
     from collections.abc import Iterator
 
     from turnpost.actions.results import MessageView
-    from turnpost.core.records import Message, Party
+    from turnpost.core.records import Message
 
 NEWEST = 100
 """How many messages are shown unless more are asked for."""
@@ -58,32 +59,6 @@ def search(root: str, query: Query, *, newest: int = NEWEST, speaker: Speaker | 
 def names(root: str) -> list[str]:
     """What the threads are called, for a shell to offer."""
     return sorted(_name(root, digest) for digest in threads.every(root) if threads.messages(root, digest))
-
-
-class Eyes:
-    """Whose look it is, and so what can be seen: the person sees all, an agent its own messages and its missions'."""
-
-    def __init__(self, root: str, speaker: Speaker | None) -> None:
-        """Raises Refused (`foreign`)."""
-        voice = people.caller(root, speaker)
-        self.key = voice.agent["key"]
-        self.is_person = voice.is_person
-        self._missions: set[str] = set()
-        if not self.is_person:
-            led = (m["name"] for m in missions.everyone(root) if m["coordinator"] == self.key)
-            names = [*led, voice.agent["mission"]]
-            self._missions.update(threads.of_name(name) for name in names if name is not None)
-
-    def see(self, message: Message) -> bool:
-        """Whether a message is theirs to look at. What a subagent sent or got is its agent's too."""
-        return (
-            self.is_person
-            or any(
-                self.key in (party["key"], party["key"].partition("~")[0])
-                for party in threads.concerned(message)
-            )
-            or threads.identity(message) in self._missions
-        )
 
 
 def _search(
@@ -142,7 +117,8 @@ def _identities(root: str, name: str, eyes: Eyes) -> Iterator[str]:
         if message is not None and eyes.see(message):
             yield threads.identity(message)
         return
-    yield threads.of_name(name)
+    if missions.load(root, name) is not None:
+        yield threads.of_name(name)
     keys = [
         registry.PERSON if text.name_key(n) == registry.PERSON else registry.key_of_name(root, n)
         for n in name.split("+")
@@ -150,6 +126,8 @@ def _identities(root: str, name: str, eyes: Eyes) -> Iterator[str]:
     if all(keys):
         with_me = [eyes.key] if len(keys) == 1 else []
         yield threads.of_keys([*filter(None, keys), *with_me])
+    # Last: no name that was given hides the thread of those who bear it.
+    yield threads.of_name(name)
 
 
 def _visible(root: str, digest: str, eyes: Eyes) -> bool:
@@ -179,7 +157,7 @@ def _name(root: str, digest: str) -> str:
         return digest
     if not threads.is_unnamed(last):
         return last["thread"]
-    return threads.of_names(_present(root, party) for party in threads.concerned(last))
+    return threads.of_names(threads.present(root, party) for party in threads.whose(last))
 
 
 def _line(root: str, digest: str, eyes: Eyes, pinned: set[str]) -> ThreadLine | None:
@@ -191,7 +169,7 @@ def _line(root: str, digest: str, eyes: Eyes, pinned: set[str]) -> ThreadLine | 
     count = len(message_ids) if eyes.is_person else sum(1 for _ in _newest_first(root, digest, eyes))
     return ThreadLine(
         _name(root, digest), _kind(root, digest, last), count, len(pinned.intersection(message_ids)),
-        clock.rfc3339(last["sent"]), last["id"], _present(root, last["sender"]), last["body"],
+        clock.rfc3339(last["sent"]), last["id"], threads.present(root, last["sender"]), last["body"],
     )  # fmt: skip
 
 
@@ -201,11 +179,3 @@ def _kind(root: str, digest: str, message: Message) -> str:
     if threads.is_unnamed(message):
         return "pair"
     return "mission" if missions.load(root, message["thread"]) else "named"
-
-
-def _present(root: str, party: Party) -> str:
-    """What somebody is called now; whoever is no agent of its own, or gone, as it was then."""
-    known = (
-        registry.load_agent(root, party["key"]) if party["kind"] == "agent" and "sub" not in party else None
-    )
-    return known["name"] if known else party["name"]

@@ -6,13 +6,14 @@ decided. Nothing is written.
 
 from __future__ import annotations
 
+import unicodedata
 from collections.abc import Sequence
 from typing import TYPE_CHECKING
 
 from turnpost import policy
-from turnpost.actions import people
-from turnpost.core import missions, registry, routing, store, subagents
-from turnpost.core.errors import Refused
+from turnpost.actions import people, seeing
+from turnpost.core import ids, missions, registry, routing, store, subagents, text, threads
+from turnpost.core.errors import Refused, UsageError
 from turnpost.core.sender import Speaker
 
 if TYPE_CHECKING:
@@ -71,6 +72,32 @@ def reachable(root: str, recipients: Sequence[Agent]) -> None:
             )  # fmt: skip
 
 
+def naming(root: str, voice: Speaker, thread: str, recipients: Sequence[Agent]) -> str | None:
+    """The thread that a name given for one stands for; None for that of those concerned.
+
+    A name that is the way to another thread is nobody's to give, or a thread could hide another one. Raises UsageError
+    (`bad-thread`).
+    """
+    thread = text.name_form(" ".join(thread.split()))
+    look = unicodedata.normalize("NFKC", thread)  # what looks like a name is taken for it
+    concerned = {text.name_key(agent["name"]) for agent in (voice.agent, *recipients)}
+    if {text.name_key(word.strip()) for word in look.split("+")} == concerned:
+        return None
+    if why := _not_to_give(root, voice, thread, look):
+        raise UsageError(f"'{text.visible(thread)}' cannot name this thread: {why}", rule="bad-thread")
+    return thread
+
+
+def answering(root: str, voice: Speaker, asked: Message) -> None:
+    """The caller may answer a message, and so write in its thread: whoever may see it. Raises Refused (`not-allowed`)."""
+    _seen(root, voice, asked, "answer")
+
+
+def looking(root: str, message: Message, speaker: Speaker | None = None) -> None:
+    """The caller may look at a message. Raises Refused (`not-allowed`, `foreign`)."""
+    _seen(root, people.caller(root, speaker), message, "look at")
+
+
 def controlling(root: str, agent: Agent, what: str, speaker: Speaker | None = None) -> Speaker:
     """The caller, who may stop, hold or rename this agent: the person, its parent, or whom the policy lets.
 
@@ -119,6 +146,34 @@ def taking_back(root: str, voice: Speaker, message: Message) -> None:
         raise people.not_allowed(
             voice, "only its sender, the sender's parent or the person may cancel a message"
         )
+
+
+def _seen(root: str, voice: Speaker, message: Message, what: str) -> None:
+    if not seeing.Eyes(root, voice).see(message):
+        raise people.not_allowed(
+            voice,
+            f"you neither sent nor got {message['id']}, and it is in no thread of your mission, so you may not {what} it",
+        )
+
+
+def _not_to_give(root: str, voice: Speaker, thread: str, look: str) -> str:
+    """Why a caller may give no thread this name; empty when it may."""
+    if text.name_key(look) == threads.INBOX:
+        return "the inbox is the thread of what was sent to the person; send to 'person' instead"
+    if ids.is_id(look, "msg"):
+        return "it is the id of a message; to write in the thread of one, reply to it"
+    if threads.spells_those_concerned(look):
+        return "names joined by '+' are the thread of those alone; send to them, or reply to a message in it"
+    mission = missions.load(root, thread) or missions.load(root, look)
+    if mission is not None:
+        mine = mission["name"] == voice.agent["mission"] or mission["coordinator"] == voice.agent["key"]
+        return (
+            "" if mine or voice.is_person else
+            "it is the thread of a mission, in which only its members, its coordinator and the person write"
+        )  # fmt: skip
+    if text.name_key(look) == registry.PERSON or registry.key_of_name(root, look) is not None:
+        return "by that name one's thread with somebody is called; send to them without naming a thread"
+    return ""
 
 
 def _refused(voice: Speaker, other: Agent, found: Verdict, why: str) -> Refused:

@@ -21,12 +21,14 @@ if TYPE_CHECKING:
 _FINAL = ("read", "cancelled", "undeliverable")
 
 
-def show(root: str, message_id: str) -> MessageView:
+def show(root: str, message_id: str, *, speaker: Speaker | None = None) -> MessageView:
     """A message and its receipts. Looks into the transcripts first, so it is right without a coordinator.
 
-    Raises NotFound.
+    Raises NotFound, and Refused: `not-allowed` for an agent that cannot see it in its threads, `foreign`.
     """
-    return full(root, original(root, message_id))
+    message = original(root, message_id)
+    permits.looking(root, message, speaker)
+    return full(root, message)
 
 
 def full(root: str, message: Message) -> MessageView:

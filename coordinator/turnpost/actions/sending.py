@@ -45,8 +45,8 @@ def send(
     """Send one message to one or more recipients; it is durable when this returns, and nobody was waited for.
 
     Between a parent and its own child a message is urgent of itself. What agents tell each other without asking (note,
-    report, answer) resumes nobody who has stopped, unless `wake` is set. Raises Refused, NotFound, UsageError and
-    LockBusy; then nothing was written.
+    report, answer) resumes nobody who has stopped, unless `wake` is set. Only what the caller may see can be replied to.
+    Raises Refused, NotFound, UsageError and LockBusy; then nothing was written.
     """
     voice = permits.acting(root, speaker)
     recipients = people.resolve(root, to, voice)
@@ -55,14 +55,17 @@ def send(
     permits.reachable(root, recipients)
     body, replaced = text.clean(body)
     asked = original(root, reply_to) if reply_to is not None else None
+    if asked is not None:
+        permits.answering(root, voice, asked)
     choice, body = choosing.chosen(asked, body) if asked is not None and kind == "answer" else (None, body)
     _check_body(body, recipients, limits)
     _check_words(kind, thread, refs, options)
     body, refs, options, redacted = _redacted(body, refs, options, rules.secrets)
     _check_body(body, recipients, limits)  # once more: a word for a secret can be longer than it
+    place, among = _place(root, thread, asked, voice, recipients)
     message = outbox.compose(
         registry.party(voice.agent), [_addressed(voice.agent, agent) for agent in recipients], body, kind=kind,
-        thread=thread or _thread(root, asked, voice.agent, recipients), reply_to=reply_to, refs=refs, options=options,
+        thread=place, among=among, reply_to=reply_to, refs=refs, options=options,
         urgent=urgent or (rules.family_urgent and all(_kin(voice.agent, agent) for agent in recipients)),
         replied=asked, choice=choice, quiet=kind in QUIET and not voice.is_person and not wake,
         redacted=redacted, anew=budget.anew(root, asked, voice.agent, recipients),
@@ -149,11 +152,19 @@ def _redacted(
     return words[0], words[1 : 1 + len(refs)], words[1 + len(refs) :], sum(one.taken for one in found)
 
 
-def _thread(root: str, asked: Message | None, sender: Agent, recipients: Sequence[Agent]) -> str | None:
-    """The thread nobody named: the one of what is answered, else the mission's, else (None) that of those concerned."""
+def _place(
+    root: str, given: str | None, asked: Message | None, voice: Speaker, recipients: Sequence[Agent]
+) -> tuple[str | None, list[Party]]:
+    """The thread, by its name or by those whose it is; neither for that of those concerned.
+
+    The one that was named, else the one of what is answered, else the mission's.
+    """
+    if given is not None:
+        return permits.naming(root, voice, given, recipients), []
     if asked is not None:
-        return threads.answering(asked, sender, recipients)
-    return threads.mission_of([sender, *recipients], missions.of(root, sender, *recipients))
+        return threads.answering(root, asked, voice.agent, recipients)
+    concerned = [voice.agent, *recipients]
+    return threads.mission_of(concerned, missions.of(root, *concerned)), []
 
 
 def _addressed(sender: Agent, agent: Agent) -> Party:
@@ -190,11 +201,6 @@ def _check_words(kind: str, thread: str | None, refs: Sequence[str], options: Se
             )
     if thread is not None:
         _check_line("thread", thread)
-        if text.name_key(thread) == threads.INBOX:
-            raise UsageError(
-                "the thread 'inbox' is what was sent to the person; send to 'person' instead",
-                rule="bad-thread",
-            )
     for ref in refs:
         if why := references.fault(ref):
             raise UsageError(

@@ -87,7 +87,7 @@ def _looker(root: str, target: str, goal: str | None, speaker: Speaker | None) -
 def _read(root: str, message_id: str) -> Look:
 
     def look() -> Waited:
-        shown = receipts.show(root, message_id)
+        shown = receipts.full(root, original(root, message_id))
         states = [receipt.state for receipt in shown.receipts.values()]
         never = next((state for state in states if state in _NEVER), None)
         state = never or min(states, key=_ORDER.index)

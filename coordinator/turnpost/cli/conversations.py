@@ -11,6 +11,8 @@ from turnpost.core import refs, text
 Body = Callable[[str], str]
 _STEPS = ("queued", "claimed", "delivered", "read")
 _NAMES = 30
+"""Columns that the name of a thread and of its last sender have together: a beginning of the text fits beside them."""
+_SENDER = 10
 
 
 def message(shown: results.MessageView, body: Body = columns.literal) -> str:
@@ -50,7 +52,8 @@ def threads(shown: results.Threads) -> str:
         ]
         for line in shown.threads
     ]  # fmt: skip
-    return columns.table([head, *rows], [_NAMES, 8, 6, 16, 10], keep_end=False)
+    sender = min(_SENDER, max(columns.width(cell[4]) for cell in [head, *rows]))
+    return columns.table([head, *rows], [_NAMES - sender, 8, 6, 16, sender], keep_end=False)
 
 
 def summary(shown: results.Summary, body: Body = text.visible) -> str:

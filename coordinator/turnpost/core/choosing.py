@@ -12,6 +12,9 @@ if TYPE_CHECKING:
     from turnpost.core.records import Message
 
 
+_AROUND = " \t\n#№+().,:;!*`'\"[]"
+
+
 def fault(kind: str, options: Sequence[str]) -> str | None:
     """Why a message of this kind cannot offer these options; None when it can."""
     if options and kind != "question":
@@ -50,4 +53,6 @@ def chosen(asked: Message, body: str) -> tuple[int | None, str]:
 
 
 def _number(word: str) -> int | None:
-    return int(word) if word.isascii() and word.isdigit() and len(word) < 10 else None
+    """The number a word is, however it is written down: `2`, `2.`, `#2`, `+2`, in the digits of any script."""
+    digits = word.strip(_AROUND)
+    return int(digits) if digits.isdecimal() and len(digits) < 10 else None

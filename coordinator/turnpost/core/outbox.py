@@ -66,17 +66,18 @@ def compose(
     redacted: int = 0,
     choice: int | None = None,
     anew: bool = False,
+    among: Sequence[Party] = (),
 ) -> Message:
-    """A new message; `replied` is the one it answers, which begins a chain of its own if `anew`.
+    """A new message. The body has passed `check_body`.
 
-    The body has passed `check_body`.
+    `replied` is the one it answers, which begins a chain of its own if `anew`; `among` are those whose thread it is in.
     """
     now = clock.now()
     before = None if anew else replied
     identifier = ids.new("msg", now)
     message: Message = {
         "v": 1, "id": identifier, "sender": sender, "to": list(to), "kind": kind,
-        "thread": thread or threads.of_names(party["name"] for party in (sender, *to)), "body": body, "urgent": urgent, "sent": now, "reply_to": reply_to,
+        "thread": thread or threads.of_names(party["name"] for party in (among or (sender, *to))), "body": body, "urgent": urgent, "sent": now, "reply_to": reply_to,
         "refs": list(refs), "options": list(options), "quiet": quiet, "redacted": redacted,
         "origin": before.get("origin", before["id"]) if before else identifier,
         # What the person says begins a chain anew: the count is of agents who answer each other.
@@ -84,6 +85,8 @@ def compose(
     }  # fmt: skip
     if choice is not None:
         message["choice"] = choice
+    if among:
+        message["among"] = list(among)
     return message
 
 

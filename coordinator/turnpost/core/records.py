@@ -28,7 +28,8 @@ if TYPE_CHECKING:
 
         `origin` is the id of the message that began the exchange and `hops` how many replies lie between. A `quiet` one
         does not resume a stopped agent. `redacted` counts the secrets taken out of the body. `choice` is the number of the
-        question's option that an answer takes.
+        question's option that an answer takes. `among` are those whose thread it is in, when they are not just its sender and
+        recipients: an answer by somebody else is in the thread of its question.
         """
 
         v: int
@@ -48,6 +49,7 @@ if TYPE_CHECKING:
         quiet: NotRequired[bool]
         redacted: NotRequired[int]
         choice: NotRequired[int]
+        among: NotRequired[list[Party]]
 
     class Receipt(TypedDict):
         """How far one message has come with one recipient. Where the file lies is the truth, this is the detail.

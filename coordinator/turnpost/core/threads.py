@@ -1,7 +1,7 @@
 """Which thread a message belongs to, and the index that finds a thread's messages without reading all that was ever sent.
 
 A thread is a mission's, or a name somebody gave, or that of those concerned: then it is known by their keys, so a rename
-splits none. Its folder `threads/DIGEST/` holds one empty file per message; what it is called stands in its messages. All
+splits none, and an answer by somebody else names them. Its folder `threads/DIGEST/` holds one empty file per message; what it is called stands in its messages. All
 of it can be made anew from the messages.
 """
 
@@ -55,15 +55,20 @@ def concerned(message: Message) -> list[Party]:
     return [message["sender"], *message["to"]]
 
 
+def whose(message: Message) -> list[Party]:
+    """Whose thread a message is in, unless that has a name of its own."""
+    return message.get("among") or concerned(message)
+
+
 def is_unnamed(message: Message) -> bool:
-    """Whether a message's thread is simply that of those concerned."""
-    return message["thread"] == of_names(party["name"] for party in concerned(message))
+    """Whether a message's thread has no name of its own, and is that of those whose it is."""
+    return message["thread"] == of_names(party["name"] for party in whose(message))
 
 
 def identity(message: Message) -> str:
     """The thread a message is in, as it can be compared: the same after a rename."""
     if is_unnamed(message):
-        return of_keys(party["key"] for party in concerned(message))
+        return of_keys(party["key"] for party in whose(message))
     return of_name(message["thread"])
 
 
@@ -73,10 +78,30 @@ def identities(message: Message) -> list[str]:
     return [INBOX, own] if any(party["kind"] == "person" for party in message["to"]) else [own]
 
 
-def answering(asked: Message, sender: Agent, recipients: Sequence[Agent]) -> str | None:
-    """The thread of an answer: the question's. None for that of those concerned, whose names may have changed since."""
-    same = {party["key"] for party in concerned(asked)} == {agent["key"] for agent in (sender, *recipients)}
-    return None if same and is_unnamed(asked) else asked["thread"]
+def answering(
+    root: str, asked: Message, sender: Agent, recipients: Sequence[Agent]
+) -> tuple[str | None, list[Party]]:
+    """The thread of an answer, which is the question's: its name, or those whose it is, or neither for that of those concerned."""
+    if not is_unnamed(asked):
+        return asked["thread"], []
+    parties = whose(asked)
+    if {party["key"] for party in parties} == {agent["key"] for agent in (sender, *recipients)}:
+        return None, []
+    return None, [_named_now(root, party) for party in parties]
+
+
+def present(root: str, party: Party) -> str:
+    """What somebody is called now; whoever is no agent of its own, or gone, as it was then."""
+    known = (
+        registry.load_agent(root, party["key"]) if party["kind"] == "agent" and "sub" not in party else None
+    )
+    return known["name"] if known else party["name"]
+
+
+def spells_those_concerned(name: str) -> bool:
+    """Whether a name is one that a thread of those concerned has, or may have once: names joined by `+`."""
+    words = name.split("+")
+    return len(words) > 1 and all(_may_be_somebody(word.strip()) for word in words)
 
 
 def index(root: str, message: Message) -> None:
@@ -184,6 +209,18 @@ def taken_back(root: str, answer: Message) -> None:
 def digest(thread: str) -> str:
     """The folder name of a thread's identity, which may be longer than a file name and hold any character."""
     return hashlib.sha256(thread.encode("utf-8", "surrogatepass")).hexdigest()[:24]
+
+
+def _named_now(root: str, party: Party) -> Party:
+    named: Party = {"kind": party["kind"], "name": present(root, party), "key": party["key"]}
+    if "sub" in party:
+        named["sub"] = party["sub"]
+    return named
+
+
+def _may_be_somebody(word: str) -> bool:
+    agent, slash, sub = word.partition("/")
+    return (not text.name_fault(agent) or text.name_key(agent) in text.RESERVED) and bool(sub or not slash)
 
 
 def _asks_the_person(message: Message) -> bool:
