@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import re
 from typing import Annotated, Literal
 
 from pydantic import BaseModel, ConfigDict, Field, field_validator
@@ -11,7 +10,7 @@ from turnpost.core import text
 from turnpost.core.loops import Budget
 from turnpost.core.routing import Power, Rule
 from turnpost.policy import Policy
-from turnpost.redaction import Secrets
+from turnpost.redaction import PATTERN_SECONDS, Secrets
 
 _Line = Annotated[str, Field(max_length=200)]
 
@@ -87,10 +86,14 @@ class SecretsTable(_Table):
     @field_validator("patterns")
     @classmethod
     def _expressions(cls, patterns: dict[str, str]) -> dict[str, str]:
+        if not patterns:
+            return patterns
+        import regex
+
         for kind, pattern in patterns.items():
             try:
-                empty = re.compile(pattern).search("")
-            except re.error as error:
+                empty = regex.search(pattern, "", timeout=PATTERN_SECONDS)
+            except (regex.error, TimeoutError) as error:
                 raise ValueError(f"'{kind}' is no regular expression: {error}") from error
             if empty:
                 raise ValueError(f"'{kind}' fits an empty text, and so everywhere")

@@ -13,11 +13,16 @@ from collections.abc import Iterable, Iterator, Mapping
 from fnmatch import fnmatchcase
 from typing import NamedTuple
 
-from turnpost.core import text
+from turnpost.core import clock, text
+from turnpost.core.errors import UsageError
 
+PATTERN_SECONDS = 1.0
+"""How long all of the person's own patterns may take on one text: some take for ever on a text that nearly fits."""
 VALUE_LENGTH = 6
 """Characters from which the value of a variable counts: a shorter one stands in many a word."""
 MARK = "[redacted: "
+_ANY = "Secret Keyword"
+"""What detect-secrets calls a value that only the word beside it gives away."""
 
 
 class Secrets(NamedTuple):
@@ -43,6 +48,13 @@ class Redacted(NamedTuple):
     taken: int = 0
 
 
+_CHARACTER = r"[^\s'\"`(){}<>\[\],;]"
+"""What a value without quotes is made of."""
+_NO_VALUE = r"(?!\$|https?://|[\w.]{1,100}[(\[]|[a-z_]{1,40}\d?(?:\.[a-z_]{1,40}\d?)+(?![^\s,;)]))"
+"""What stands in the place of a value and is none: `$NAME`, an address, a call, a place in a list, `config.token2`."""
+_MIXED = rf"{_NO_VALUE}(?={_CHARACTER}{{0,200}}[0-9])(?={_CHARACTER}{{0,200}}[A-Za-z])"
+"""Before a value with letters and digits: no word of a sentence is like that."""
+
 # What detect-secrets does not know, and a private key with all its lines. A group, where there is one, is the secret.
 _SHAPES: tuple[tuple[str, re.Pattern[str]], ...] = (
     ("Private Key", re.compile(r"-----BEGIN [A-Z0-9 ]*PRIVATE KEY(?: BLOCK)?-----.*?(?:-----END [A-Z0-9 ]*PRIVATE KEY(?: BLOCK)?-----|\Z)", re.DOTALL)),
@@ -53,10 +65,29 @@ _SHAPES: tuple[tuple[str, re.Pattern[str]], ...] = (
     ("Hugging Face Token", re.compile(r"\bhf_[A-Za-z0-9]{30,}")),
     ("NPM tokens", re.compile(r"\bnpm_[A-Za-z0-9]{36}")),
     ("Authorization", re.compile(r"\bauthorization['\"]?\s*[:=]\s*['\"]?(?:bearer|basic|token)\s+([\w.~+/=-]{8,})", re.IGNORECASE)),
-    # NAME=value and `name: value` without quotes: a value with both letters and digits is no word of a sentence.
-    ("Secret Keyword", re.compile(
-        r"(?<![\w.])\w{0,60}?(?:password|passwd|secret|token|api_?key|access_?key|private_?key)\w{0,60}(?:=|: ?)"
-        r"((?=[^\s]{0,200}[0-9])(?=[^\s]{0,200}[A-Za-z])[^\s'\"`$(){}<>\[\],;]{8,})", re.IGNORECASE)),
+    # Without that word before it the value must look like one.
+    ("Authorization", re.compile(r"\bbearer\s+((?=[\w.~+/=-]{0,200}[0-9])(?=[\w.~+/=-]{0,200}[A-Za-z])[\w.~+/=-]{16,})", re.IGNORECASE)),
+    # All pairs of a header, from the first value on.
+    ("Cookie", re.compile(r"\bcookie['\"]?: ?['\"]?[\w.-]{1,100}=(?!\$)((?:[^\s;'\"<>{}\[\]]+; ?[\w.-]{1,100}=)*[^\s;'\"<>{}\[\]]{6,})", re.IGNORECASE)),
+    ("Google OAuth Secret", re.compile(r"\bGOCSPX-[\w-]{20,}")),
+    ("Google OAuth Token", re.compile(r"\bya29\.[\w-]{20,}")),
+    ("DigitalOcean Token", re.compile(r"\bdo[opr]_v1_[0-9a-f]{32,}")),
+    ("Shopify Token", re.compile(r"\bshp(?:at|ca|pa|ss)_[0-9a-fA-F]{32}")),
+    ("Vault Token", re.compile(r"\bhvs\.[\w-]{20,}")),
+    ("Stripe Webhook Secret", re.compile(r"\bwhsec_[A-Za-z0-9+/=]{24,}")),
+    # NAME=value and `name: value`, of a header, an option, a variable or a line of a configuration.
+    (_ANY, re.compile(
+        r"(?<![\w.-])[\w-]{0,60}?(?:password|passwd|passphrase|secret|token|(?:api|access|private|auth)[_-]?key)[\w-]{0,60}"
+        rf"(?<!name)(?<![_-]id)(?<!file)(?<!path)(?<!ur[il])['\"]?[ \t]{{0,20}}[=:][ \t]{{0,20}}['\"]?{_MIXED}({_CHARACTER}{{8,}})", re.IGNORECASE)),
+    (_ANY, re.compile(rf"(?<![\w.-])[\w-]{{0,60}}?(?:password|passwd|passphrase)={_MIXED}({_CHARACTER}{{6,}})", re.IGNORECASE)),
+    # A word alone, in a variable of a shell or an option; a word in capitals is what a usage line says.
+    (_ANY, re.compile(
+        r"(?<![\w.-])(?:[A-Z0-9_]{0,60}?(?:PASSWORD|PASSWD|PASSPHRASE|SECRET|_PWD|_PASS)|--[a-z-]{0,60}?(?:password|passwd|passphrase|secret))="
+        rf"(?![A-Z_]+(?!\S))(?![./~]){_NO_VALUE}({_CHARACTER}{{6,}})")),
+    # Words in quotes, where detect-secrets wants one without a space.
+    (_ANY, re.compile(
+        r"(?:password|passwd|passphrase)['\"]?\]?[ \t]{0,20}==?[ \t]{0,20}"
+        r"(?:'([^\s'<>${}()\[\]%][^'<>${}\[\]\n]{4,200})'|\"([^\s\"<>${}()\[\]%][^\"<>${}\[\]\n]{4,200})\")", re.IGNORECASE)),
 )  # fmt: skip
 
 _PREFIX = re.compile(
@@ -70,12 +101,15 @@ _VALUE = re.compile(r"['\"`][^\s'\"`]{5}|[\w-]{24}")
 
 
 def redact(body: str, secrets: Secrets, environment: Mapping[str, str] | None = None) -> Redacted:
-    """The text with every secret replaced. `environment` is where named variables are looked up, by default the process's own."""
+    """The text with every secret replaced. `environment` is where named variables are looked up, by default the process's own.
+
+    Raises UsageError (`policy`) when the person's own patterns take too long on it.
+    """
     if not secrets.redact:
         return Redacted(body)
     spans = [
         *_values(body, secrets.variables, os.environ if environment is None else environment),
-        *(Span(*found.span(), kind) for kind, pattern in secrets.patterns for found in re.finditer(pattern, body)),
+        *_own(body, secrets.patterns),
         *_shapes(body),
     ]  # fmt: skip
     if hints(body):
@@ -86,6 +120,12 @@ def redact(body: str, secrets: Secrets, environment: Mapping[str, str] | None = 
     for span in reversed(found):
         body = f"{body[: span.start]}{MARK}{span.kind}]{body[span.end :]}"
     return Redacted(body, len(found))
+
+
+def refuse(what: str, word: str, secrets: Secrets, rule: str) -> None:
+    """Raises UsageError by a rule for a secret in what cannot be changed without losing its meaning, such as a name."""
+    if redact(word, secrets).taken:
+        raise UsageError(f"a secret stands in the {what}; nothing was written. Choose another one", rule=rule)
 
 
 def hints(body: str) -> bool:
@@ -109,16 +149,36 @@ def _values(body: str, names: Iterable[str], environment: Mapping[str, str]) -> 
             at = body.find(wanted, at + len(wanted))
 
 
+def _own(body: str, patterns: Iterable[tuple[str, str]]) -> Iterator[Span]:
+    """Where the person's own patterns fit. Nothing is sent that they could not look through."""
+    own = tuple(patterns)
+    if not own:
+        return
+    import regex  # `re` has no time limit
+
+    end = clock.monotonic() + PATTERN_SECONDS
+    for kind, pattern in own:
+        try:
+            for found in regex.finditer(pattern, body, timeout=max(0.001, end - clock.monotonic())):
+                yield Span(found.start(), found.end(), kind)
+        except TimeoutError:
+            raise UsageError(
+                f"the patterns of policy.toml took more than {PATTERN_SECONDS:g} s on this text, the last one '{kind}'; "
+                "nothing was written: make that pattern simpler",
+                rule="policy",
+            ) from None
+
+
 def _shapes(body: str) -> Iterator[Span]:
     for kind, shape in _SHAPES:
         for found in shape.finditer(body):
-            yield Span(*found.span(1 if shape.groups else 0), kind)
+            yield Span(*found.span(found.lastindex or 0), kind)
 
 
 def _merged(body: str, spans: Iterable[Span]) -> list[Span]:
-    """Spans that overlap as one, of the kind of the longest; none that was redacted before or is empty."""
+    """Spans that overlap as one, of the kind of the longest, and sooner of one that says whose it is; none that was redacted before or is empty."""
     merged: list[Span] = []
-    for span in sorted(spans, key=lambda span: (span.start, -span.end)):
+    for span in sorted(spans, key=lambda span: (span.start, -span.end, span.kind == _ANY)):
         if span.start == span.end or body.startswith(MARK, max(0, span.start)):
             continue
         last = merged[-1] if merged else None

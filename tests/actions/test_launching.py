@@ -14,6 +14,7 @@ import pytest
 from tests.actions.fakes import PERSON, FakeHome
 from turnpost.actions import agents, launching, sending
 from turnpost.actions.results import Sent
+from turnpost.core import registry
 from turnpost.core.errors import HarnessError, Refused, UsageError
 
 CLAUDE = """#!{python}
@@ -116,6 +117,26 @@ def test_instructions_options_and_an_agents_own_launch(home: FakeHome, claude: P
     assert words[-2:] == ["--model", "opus"]
     assert (made.parent, made.mission) == ("mother", "m1")
     assert sending.send(home.root, ["child"], "a correction", speaker=home.speaker(mother)).urgent
+
+
+SECRET = "AKIAIOSF" + "ODNN7EXAMPLE"
+
+
+def test_what_an_agent_is_told_at_its_launch_has_no_secrets(home: FakeHome, claude: Path) -> None:
+    made = launching.launch(
+        home.root, "alpha", f"use {SECRET}", instructions=f"never show {SECRET}", speaker=PERSON
+    )
+    assert made.redacted == 2
+    assert made.warnings[0] == "2 secrets were taken out of what the agent was told; it works without"
+    assert call(claude)["prompt"] == "use [redacted: AWS Access Key]"
+    assert SECRET not in (claude / "call.json").read_text()
+    assert registry.find(home.root, "alpha")["instructions"] == "never show [redacted: AWS Access Key]"
+
+
+def test_the_policy_leaves_it_in(home: FakeHome, claude: Path) -> None:
+    home.policy("[secrets]\nredact = false\n")
+    made = launching.launch(home.root, "alpha", f"use {SECRET}", speaker=PERSON)
+    assert (made.redacted, call(claude)["prompt"]) == (0, f"use {SECRET}")
 
 
 @pytest.mark.parametrize(("mode", "said"), [("refuses", "not trusted"), ("hangs", "backgrounded")])

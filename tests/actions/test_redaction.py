@@ -15,11 +15,12 @@ import pytest
 from hypothesis import HealthCheck, Phase, given, settings
 from hypothesis import strategies as st
 
-from tests.actions.fakes import PERSON, FakeHome
+from tests.actions.fakes import FOREIGN, PERSON, FakeHome
 from turnpost import detector, policy, redaction
-from turnpost.actions import holding, missions, receipts, sending
+from turnpost.actions import agents, holding, launching, missions, receipts, sending
 from turnpost.core import mailbox
 from turnpost.core.errors import UsageError
+from turnpost.core.sender import Speaker
 from turnpost.redaction import Redacted, Secrets, redact
 
 ALWAYS = Secrets()
@@ -54,6 +55,30 @@ FOUND = [
         "a\n[redacted: Private Key]\nb",
     ),
     ("-----BEGIN PRIVATE KEY-----\ncut off", "[redacted: Private Key]"),
+    ("aws_secret_access_key = wJalrXUtnFEMI/" + "K7MDENG/bPxRfiCYEXAMPLEKEY", "aws_secret_access_key = [redacted: Secret Keyword]"),
+    ("GITHUB_TOKEN = abc123def456", "GITHUB_TOKEN = [redacted: Secret Keyword]"),
+    (f"GITHUB_TOKEN = ghp_{'a1B2' * 9}", "GITHUB_TOKEN = [redacted: GitHub Token]"),
+    ("X-Api-Key: a1b2c3d4e5", "X-Api-Key: [redacted: Secret Keyword]"),
+    ("{'X-Auth-Token': 'a1b2c3d4e5'}", "{'X-Auth-Token': '[redacted: Secret Keyword]'}"),
+    ("run --api-key=a1b2c3d4e5f6 now", "run --api-key=[redacted: Secret Keyword] now"),
+    ("secret-key: k3yk3yk3y", "secret-key: [redacted: Secret Keyword]"),
+    ("client_secret=abc123$def456", "client_secret=[redacted: Secret Keyword]"),
+    ("PGPASSWORD=letmein psql", "PGPASSWORD=[redacted: Secret Keyword] psql"),
+    ("MYSQL_PWD=letmein", "MYSQL_PWD=[redacted: Secret Keyword]"),
+    ("mysql --password=letmein -u root", "mysql --password=[redacted: Secret Keyword] -u root"),
+    ("password=hunter2", "password=[redacted: Secret Keyword]"),
+    ("password='correct horse'", "password='[redacted: Secret Keyword]'"),
+    ('passphrase = "correct horse"', 'passphrase = "[redacted: Secret Keyword]"'),
+    ("send Bearer abc123def456ghi789 along", "send Bearer [redacted: Authorization] along"),
+    ("Cookie: session=abcdef123456; theme=dark-mode", "Cookie: session=[redacted: Cookie]"),
+    ("curl -H 'Cookie: a=1; session=abcdef'", "curl -H 'Cookie: a=[redacted: Cookie]'"),
+    ("Set-Cookie: sid=abc123def; Path=/; HttpOnly", "Set-Cookie: sid=[redacted: Cookie]; Path=/; HttpOnly"),
+    (f"{'GOCS' + 'PX-'}{'aB3-' * 7}", "[redacted: Google OAuth Secret]"),
+    (f"{'ya' + '29.'}{'aB3-' * 7}", "[redacted: Google OAuth Token]"),
+    (f"{'dop_' + 'v1_'}{'a1' * 32}", "[redacted: DigitalOcean Token]"),
+    (f"{'shp' + 'at_'}{'a1' * 16}", "[redacted: Shopify Token]"),
+    (f"{'hv' + 's.'}{'aB3-' * 7}", "[redacted: Vault Token]"),
+    (f"{'whs' + 'ec_'}{'aB3x' * 7}", "[redacted: Stripe Webhook Secret]"),
 ]  # fmt: skip
 LEFT = [
     "the secret is patience; token: see the docs",
@@ -66,6 +91,17 @@ LEFT = [
     "secret = get_secret('prod')",
     "[redacted: Secret Keyword] was there",
     'password = "[redacted: Secret Keyword]"',
+    "def login(user: str, password: str, token: Optional[str] = None) -> None:",
+    "token = get_token()\ntoken = tokens2[0]\nsecret_key = base64.b64decode(x)\ntoken = secrets.token_hex(16)",
+    "token = config.v2.token; connect(password=settings.db2.password), self.password = password",
+    "the secret: be kind; key=value; api_key: ...; password: required, 8 characters",
+    "password=$PASSWORD PASSWORD=$(cat f) PASSWORD=${PW} PASSWORD=<your password> --password=PASSWORD",
+    "PWD=/home/me/x1 OLDPWD=/tmp PASSWORD_FILE=/run/secrets/db1 SECRET_NAME=prod-db-2024",
+    "api_key=os.getenv('X1'), os.environ['API_KEY'], token: {{ token2 }}, secret=get_secret1()",
+    "token: https://example.org/v2/token, token_id: msg-01JD3QK8V5T0YF6Z2M9XWB4C7R, max_tokens = 4096",
+    "a Bearer token in prose, the Bearer authentication scheme, Authorization: Bearer <token> or $TOKEN",
+    "Cookie: session=... or session=<value>, Cookie: session=$SESSION_COOKIE, the cookie: yes",
+    "password = input('your password: ') or f'{user} x'; password = '${A} and b'; placeholder='the password'",
 ]
 
 
@@ -109,6 +145,16 @@ def test_the_persons_own_patterns_are_taken_out() -> None:
     assert redact("CUST-123456 and CUST-12 z", secrets, {}) == Redacted(
         "[redacted: customer] and CUST-12 z", 1
     )
+
+
+def test_an_own_pattern_that_takes_for_ever_is_given_up_and_named(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(redaction, "PATTERN_SECONDS", 0.1)
+    body = "a" * 60 + "!"
+    assert redact(body, Secrets(patterns=(("nested", "(a+)+$"),)), {}) == Redacted(body)
+    with pytest.raises(UsageError, match="'slow'") as caught:
+        redact(body, Secrets(patterns=(("quick", "b"), ("slow", "(a|aa)+$"))), {})
+    assert caught.value.rule == "policy"
+    assert body not in caught.value.message
 
 
 def test_finds_that_overlap_are_one_secret() -> None:
@@ -166,7 +212,26 @@ def test_every_detector_is_used_or_left_out_on_purpose() -> None:
 
 
 @pytest.mark.parametrize(
-    "unit", ["password ", "a:b@://x:y", "'", "key='", "token=a1", "eyJ", "x", "-----BEGIN PRIVATE KEY-----"]
+    "unit",
+    [
+        "password ",
+        "a:b@://x:y",
+        "'",
+        "key='",
+        "token=a1",
+        "token=a1(",
+        "token-",
+        "PASSWORD=",
+        "password='a ",
+        "bearer a1",
+        "cookie:a=",
+        "cookie:a=b; ",
+        "cookie:a=$",
+        "config.a=password=a1.",
+        "eyJ",
+        "x",
+        "-----BEGIN PRIVATE KEY-----",
+    ],
 )
 def test_no_text_takes_long(unit: str) -> None:
     """A line is looked at in windows: doubled, it takes twice the time and not four times."""
@@ -271,6 +336,70 @@ def test_the_reason_of_an_abort_goes_out_without_secrets(home: FakeHome) -> None
     (name,) = home.box(alpha).waiting()
     notice: Any = mailbox.load_message(home.root, mailbox.entry_id(name))
     assert "[redacted: AWS Access Key] leaked" in notice["body"]
+
+
+OWN = '[secrets.patterns]\ncustomer = "CUST[0-9]{6}"\n'
+NAMES = [f"ghp_{'a1B2' * 9}", "CUST123456"]
+
+
+def written(home: FakeHome) -> bytes:
+    return b"".join(path.read_bytes() for path in Path(home.root).rglob("*") if path.is_file())
+
+
+@pytest.mark.parametrize("secret", NAMES)
+def test_a_thread_is_not_named_by_a_secret(home: FakeHome, secret: str) -> None:
+    home.agent("alpha")
+    home.policy(OWN)
+    before = home.tree()
+    with pytest.raises(UsageError) as caught:
+        sending.send(home.root, ["alpha"], "x", thread=f"about {secret}", speaker=PERSON)
+    assert caught.value.rule == "bad-thread"
+    assert secret not in caught.value.message
+    assert home.tree() == before
+    assert secret.encode() not in written(home)
+
+
+@pytest.mark.parametrize("secret", NAMES)
+@pytest.mark.parametrize("speaker", [PERSON, FOREIGN])
+def test_a_mission_and_an_agent_are_not_named_by_a_secret(
+    home: FakeHome, secret: str, speaker: Speaker
+) -> None:
+    home.agent("alpha")
+    home.policy(OWN)
+    before = home.tree()
+    for name_it in (
+        lambda: missions.start(home.root, secret, speaker=speaker),
+        lambda: missions.start(home.root, f"no name {secret}", speaker=speaker),
+        lambda: launching.launch(home.root, secret, speaker=speaker),
+        lambda: agents.rename(home.root, "alpha", secret, speaker=speaker),
+    ):
+        with pytest.raises(UsageError) as caught:
+            name_it()
+        assert caught.value.rule == "name"
+        assert secret not in caught.value.message
+    assert home.tree() == before
+    assert secret.encode() not in written(home)
+
+
+def test_a_missions_goal_and_the_reason_of_its_end_are_counted(home: FakeHome) -> None:
+    home.policy(OWN)
+    made = missions.start(home.root, "m1", "AKIAIOSFODNN7EXAMPLE for CUST123456", speaker=PERSON)
+    assert (made.goal, made.redacted) == ("[redacted: AWS Access Key] for [redacted: customer]", 2)
+    assert missions.show(home.root, "m1").goal == made.goal
+    ended = missions.finish(home.root, "m1", "CUST123456 has it", speaker=PERSON)
+    assert (ended.reason, ended.redacted) == ("[redacted: customer] has it", 1)
+    assert not re.search(rb"AKIAIOSFODNN7EXAMPLE|CUST123456", written(home).replace(OWN.encode(), b""))
+
+
+def test_options_that_become_the_same_text_are_refused(home: FakeHome) -> None:
+    home.agent("alpha")
+    before = home.tree()
+    options = ["AKIAIOSFODNN7EXAMPLE", "AKIAIOSFODNN7EXAMPLF"]
+    with pytest.raises(UsageError, match="without their secrets") as caught:
+        sending.send(home.root, ["alpha"], "which?", kind="question", options=options, speaker=PERSON)
+    assert caught.value.rule == "bad-option"
+    assert "AKIA" not in caught.value.message
+    assert home.tree() == before
 
 
 def test_a_wake_counts_too(home: FakeHome) -> None:

@@ -55,6 +55,8 @@ def test_sender_and_reader_are_told_how_many_secrets_were_taken_out(run: Run, ho
     sent = run("send", "alpha", "AKIAIOSFODNN7EXAMPLE or AKIAIOSFODNN7EXAMPLE", "--json").json
     assert sent["redacted"] == 2
     assert "2 secrets were taken out" in run("show", sent["id"]).out
+    assert "1 secret was taken out" in run("mission", "start", "m1", "use AKIAIOSFODNN7EXAMPLE").out
+    assert "taken out" not in run("mission", "show", "m1").out
 
 
 @pytest.mark.process

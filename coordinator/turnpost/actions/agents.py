@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING
 
+from turnpost import policy, redaction
 from turnpost.actions import people, permits
 from turnpost.actions.audited import refusals
 from turnpost.actions.results import Agents, AgentView, Renamed, SubagentView
@@ -61,6 +62,7 @@ def rename(root: str, name: str, new: str, *, speaker: Speaker | None = None) ->
     Raises NotFound, UsageError (`name`) and Refused (`taken`, `not-allowed`).
     """
     agent = people.agent(root, name)
+    redaction.refuse("agent's name", new, policy.load(root).secrets, "name")
     voice = permits.controlling(root, agent, "rename it", speaker)
     old = agent["name"]
     # A session that starts right now writes the same record, under the same lock.

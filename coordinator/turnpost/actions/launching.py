@@ -6,7 +6,7 @@ import os
 from collections.abc import Callable, Sequence
 from typing import TYPE_CHECKING, Any
 
-from turnpost import config
+from turnpost import config, policy, redaction
 from turnpost.actions import courier, missions, people, permits
 from turnpost.actions.audited import refusals
 from turnpost.actions.results import Launched
@@ -18,6 +18,7 @@ from turnpost.core.sender import Speaker
 if TYPE_CHECKING:
     from turnpost.core.records import Agent
     from turnpost.harness import Claude
+    from turnpost.redaction import Secrets
 
 FIRST_PROMPT = (
     "You are {name}, started by turnpost. There is nothing to do yet: say that you are ready and end your turn. "
@@ -54,8 +55,10 @@ def launch(
     """
     from turnpost.harness import Claude
 
+    secrets = policy.load(root).secrets
+    redaction.refuse("agent's name", name, secrets, "name")
     voice = permits.acting(root, speaker)
-    first = _first_prompt(name, prompt)
+    first, instructions, redacted = _told(name, prompt, instructions, secrets)
     folder = _folder(cwd)
     mother = _parent(root, parent, voice)
     mission = missions.joinable(root, mission, voice) if mission else None
@@ -82,17 +85,35 @@ def launch(
         people.name_of(root, agent["parent"]),
         mission,
         worktree,
-        courier.ensure(root),
+        (*_warned(redacted), *courier.ensure(root)),
+        redacted,
     )
 
 
-def _first_prompt(name: str, prompt: str | None) -> str:
+def _told(
+    name: str, prompt: str | None, instructions: str | None, secrets: Secrets
+) -> tuple[str, str | None, int]:
+    """The first prompt and the instructions without their secrets, and how many there were."""
+    fixed = redaction.redact(_first_prompt(prompt), secrets)
+    added = redaction.redact(instructions or "", secrets)
+    first = FIRST_PROMPT.format(name=name) if prompt is None else fixed.text
+    return first, added.text or None, fixed.taken + added.taken
+
+
+def _first_prompt(prompt: str | None) -> str:
     if prompt is None:
-        return FIRST_PROMPT.format(name=name)
+        return ""
     fixed, _ = text.clean(prompt)
     if not fixed.strip():
         raise UsageError("the prompt has no text; leave it out to launch an agent that waits for messages")
     return fixed
+
+
+def _warned(redacted: int) -> tuple[str, ...]:
+    if not redacted:
+        return ()
+    were = "1 secret was" if redacted == 1 else f"{redacted} secrets were"
+    return (f"{were} taken out of what the agent was told; it works without",)
 
 
 def _folder(cwd: str | None) -> str:

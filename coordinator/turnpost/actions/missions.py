@@ -16,6 +16,7 @@ from turnpost.core.sender import Speaker
 
 if TYPE_CHECKING:
     from turnpost.core.records import Agent, Mission
+    from turnpost.redaction import Secrets
 
 _LINE_LIMIT = 2_000
 
@@ -34,13 +35,18 @@ def start(
 
     Raises UsageError, NotFound and Refused (`taken`, `not-allowed`, `mission-over`, `read-only`); then nothing was written.
     """
+    secrets = policy.load(root).secrets
+    redaction.refuse(
+        "mission's name", name, secrets, "name"
+    )  # first: a refusal by who speaks would log the name
     voice = permits.acting(root, speaker)
     if fault := text.name_fault(name):
         raise UsageError(f"'{text.visible(name)}' cannot name a mission: {fault}", rule="name")
     name = text.name_form(name)
     leader = _leader(root, coordinator, voice)
+    purpose, redacted = _line("goal", goal, secrets)
     mission: Mission = {
-        "v": 1, "name": name, "state": "running", "coordinator": leader, "goal": _line("goal", goal),
+        "v": 1, "name": name, "state": "running", "coordinator": leader, "goal": purpose,
         "started": clock.now(), "ended": None, "reason": None,
     }  # fmt: skip
     if (before := missions.load(root, name)) is not None:
@@ -52,7 +58,7 @@ def start(
             raise _taken(mission)
         _seat(root, mission, joining)
     _log(root, mission, voice, "started")
-    return view(root, mission)
+    return view(root, mission)._replace(redacted=redacted)
 
 
 @refusals("mission add")
@@ -119,9 +125,7 @@ def _end(
 ) -> MissionView:
     voice = permits.acting(root, speaker)
     _led_by(_running(missions.find(root, name)), voice, f"call it {state}")
-    why = _line("reason", reason)
-    if why is not None:  # it goes out with the notice of an abort
-        why = redaction.redact(why, policy.load(root).secrets).text
+    why, redacted = _line("reason", reason, policy.load(root).secrets)
     with files.Lock(root + "/registry.lock", 5.0):
         mission = _running(missions.find(root, name))
         mission["state"], mission["ended"], mission["reason"] = state, clock.now(), why
@@ -139,7 +143,9 @@ def _end(
             root, key
         )  # mail for the stopped ones is given up by the coordinator, and its senders are told
     warnings = courier.ensure(root) if waiting else ()
-    return view(root, mission, [agent["name"] for agent in live])._replace(warnings=warnings)
+    return view(root, mission, [agent["name"] for agent in live])._replace(
+        warnings=warnings, redacted=redacted
+    )
 
 
 def _log(root: str, mission: Mission, voice: Speaker, what: str) -> None:
@@ -225,12 +231,13 @@ def _taken(mission: Mission) -> Refused:
     )  # fmt: skip
 
 
-def _line(what: str, words: str | None) -> str | None:
+def _line(what: str, words: str | None, secrets: Secrets) -> tuple[str | None, int]:
+    """What is written of a text, without its secrets, and how many there were."""
     if words is None:
-        return None
-    fixed = text.clean(words)[0].strip()
+        return None, 0
+    fixed, redacted = redaction.redact(text.clean(words)[0].strip(), secrets)
     if not fixed or len(fixed) > _LINE_LIMIT:
         raise UsageError(
             f"a {what} has 1 to {_LINE_LIMIT} characters, this one {len(fixed)}", rule=f"bad-{what}"
         )
-    return fixed
+    return fixed, redacted

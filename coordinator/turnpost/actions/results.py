@@ -156,7 +156,7 @@ class Waited(NamedTuple):
 
 
 class Launched(NamedTuple):
-    """An agent whose session has reported in."""
+    """An agent whose session has reported in. `redacted` counts the secrets taken out of its prompt and its instructions."""
 
     name: str
     session_id: str
@@ -165,6 +165,7 @@ class Launched(NamedTuple):
     mission: str | None = None
     worktree: bool = False
     warnings: tuple[str, ...] = ()
+    redacted: int = 0
 
 
 class Renamed(NamedTuple):
@@ -212,7 +213,10 @@ class Seat(NamedTuple):
 
 
 class MissionView(NamedTuple):
-    """A mission, `running`, `finished` or `aborted`, and its agents. `told`: whom the notice of its abort was sent to."""
+    """A mission, `running`, `finished` or `aborted`, and its agents. `told`: whom the notice of its abort was sent to.
+
+    `redacted` counts the secrets that this command took out of the goal or the reason.
+    """
 
     name: str
     state: str
@@ -224,6 +228,7 @@ class MissionView(NamedTuple):
     reason: str | None
     told: tuple[str, ...] = ()
     warnings: tuple[str, ...] = ()
+    redacted: int = 0
 
 
 class Missions(NamedTuple):

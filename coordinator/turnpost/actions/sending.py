@@ -60,7 +60,11 @@ def send(
     choice, body = choosing.chosen(asked, body) if asked is not None and kind == "answer" else (None, body)
     _check_body(body, recipients, limits)
     _check_words(kind, thread, refs, options)
+    if thread is not None:
+        redaction.refuse("thread's name", thread, rules.secrets, "bad-thread")
     body, refs, options, redacted = _redacted(body, refs, options, rules.secrets)
+    if redacted and (why := choosing.fault(kind, options)):
+        raise UsageError(f"without their secrets the options cannot be told apart: {why}", rule="bad-option")
     _check_body(body, recipients, limits)  # once more: a word for a secret can be longer than it
     place, among = _place(root, thread, asked, voice, recipients)
     message = outbox.compose(

@@ -144,6 +144,8 @@ def _(result: results.MissionView) -> str:
     for seat in result.members:
         state = f"{seat.state}, held" if seat.held else seat.state
         lines.append(columns.paragraph(f"{seat.name}: {state}; {seat.waiting} waiting", "  "))
+    if result.redacted:
+        lines.append(f"  {conversations.secrets(result.redacted)}")
     if result.told:
         lines.append(columns.paragraph(f"told of the abort: {', '.join(result.told)}", "  "))
     return "\n".join(lines)
