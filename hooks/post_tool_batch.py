@@ -10,8 +10,8 @@ from turnpost.core import home
 
 
 def has_work(root: str, key: str) -> bool:
-    """Whether an urgent message waits, a subagent has mail, a permission prompt was answered, or plan mode may
-    have ended.
+    """Whether an urgent message waits, a subagent has mail or has run a command, a permission prompt was answered, or
+    plan mode may have ended.
     """
     folder = home.agent(root, key)
     if any("u" in name[41:] for name in posix.listdir(folder + "/queue")):
@@ -20,6 +20,7 @@ def has_work(root: str, key: str) -> bool:
         posix.access(folder + "/blocked", posix.F_OK)
         or posix.access(folder + "/plan", posix.F_OK)
         or posix.access(home.submail(root, key), posix.F_OK)
+        or posix.access(home.subcommands(root, key), posix.F_OK)
     )
 
 

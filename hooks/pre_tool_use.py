@@ -1,4 +1,4 @@
-"""PreToolUse: stamps the calls by which a subagent sends.
+"""PreToolUse: stamps the tool calls by which a subagent sends, and tells its commands from its agent's.
 
 It runs before every command and every tool of ours, so while no subagent runs it must cost next to nothing.
 """

@@ -88,6 +88,24 @@ def test_a_refusal_is_told_once_with_its_rule_and_numbers(home: FakeHome) -> Non
     }  # fmt: skip
 
 
+def test_a_refusal_with_several_recipients_tells_every_direction_there_is(home: FakeHome) -> None:
+    mother = home.agent("mother")
+    one = home.agent("one", parent=mother)
+    home.agent("two", parent=mother)
+    for to, who in (
+        (["one", "two"], Speaker(mother)),
+        (["parent", "two"], Speaker(one)),
+        (["one", "two"], PERSON),
+    ):
+        with pytest.raises(Refused):
+            sending.send(home.root, to, " ", speaker=who)
+    assert told(home, action="refusal") == [
+        ("refusal", "mother", "one, two", "parent → agent"),
+        ("refusal", "one", "parent, two", "agent → parent, agent → agent"),
+        ("refusal", "person", "one, two", "person → agent"),
+    ]
+
+
 def test_every_kind_of_action_tells_its_refusals(home: FakeHome) -> None:
     alpha, beta = home.agent("alpha"), home.agent("beta")
     sent = sending.send(home.root, ["alpha"], "x", speaker=PERSON)

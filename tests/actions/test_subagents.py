@@ -6,7 +6,7 @@ import pytest
 
 from tests.actions.fakes import PERSON, FakeHome
 from turnpost import harness
-from turnpost.actions import agents, conversations, receipts, sending
+from turnpost.actions import agents, conversations, journal, receipts, sending
 from turnpost.actions.searching import Query
 from turnpost.cli import views
 from turnpost.core import procs, registry, sender, store, subagents
@@ -52,6 +52,12 @@ def refused(home: FakeHome, rule: str, *args: object, **more: object) -> Refused
     assert caught.value.rule == rule
     assert home.tree() == before
     return caught.value
+
+
+def refusals(home: FakeHome) -> list[tuple[object, ...]]:
+    """What the log says was refused: what was tried, by whom, with whom, and which way it would have gone."""
+    found = journal.entries(home.root, journal.Query(action="refusal")).entries
+    return [(one.details["tried"], one.from_, one.to, one.direction) for one in found]
 
 
 @pytest.mark.parametrize("name", ["alpha/a1b2c3d4", "alpha/a1b2", "ALPHA/a1b2c3d4"])
@@ -128,6 +134,7 @@ def test_after_its_end_it_is_refused_as_ended_and_what_waited_stays_to_be_seen(
     assert agents.view(home.root, alpha).subagents == ()
     shown = receipts.show(home.root, waits.id).receipts[sub["name"]]
     assert (shown.state, shown.reason) == ("undeliverable", subagents.ENDED)
+    assert refusals(home) == [("send", "alpha", sub["name"], "parent → subagent")]
     again = grow(home, alpha)
     assert Mailbox(home.root, again["key"]).waiting() == []
 
@@ -239,6 +246,12 @@ def test_a_tool_call_that_bears_a_stamp_is_the_subagents(home: FakeHome, alpha: 
     assert sending.original(home.root, sent.document["id"])["sender"]["name"] == "alpha/a1b2c3d4"
     assert use(to="person", subagent="a1b2c3d4").document["error"]["rule"] == "not-allowed"
     assert use(to="person", subagent="ffff").document["error"]["rule"] == "not-allowed"
+    assert use(to="alpha, person", subagent="ffff").document["error"]["rule"] == "not-allowed"
+    assert refusals(home) == [
+        ("send", "alpha/a1b2c3d4", "person", "subagent → person"),
+        ("send", "alpha", "person", "agent → person"),
+        ("send", "alpha", "alpha, person", "agent → agent, agent → person"),
+    ]
     unstamped = use(to="person")
     assert sending.original(home.root, unstamped.document["id"])["sender"]["name"] == "alpha"
 

@@ -78,6 +78,11 @@ def test_a_hook_of_every_call_without_work_loads_nothing_but_its_paths(
     assert loaded(session, event) == OURS_ALWAYS
 
 
+def test_a_record_of_a_command_is_work_for_the_end_of_a_batch(session: FakeSession) -> None:
+    Path(home.subcommands(session.root, session.key)).touch()
+    assert ours(loaded(session, "PostToolBatch")) > OURS_ALWAYS
+
+
 def test_the_prompt_hook_of_a_wake_loads_nothing_but_its_paths(session: FakeSession) -> None:
     """It stands between a message and its model request."""
     Path(home.woken(session.root, session.key)).touch()

@@ -11,7 +11,7 @@ import pytest
 
 from tests.core import spool
 from tests.hooks.driver import FakeSession, Ran
-from turnpost.core import clock, files, home, mailbox, registry, rules, store, subagents
+from turnpost.core import clock, files, home, mailbox, procs, registry, rules, store, subagents
 from turnpost.core.records import TYPE_CHECKING
 
 if TYPE_CHECKING:
@@ -230,6 +230,61 @@ def test_a_call_of_the_agents_own_bears_no_stamp(sub: FakeSubagent) -> None:
 
 def test_a_command_is_neither_allowed_nor_changed(sub: FakeSubagent) -> None:
     assert sub.tool("Bash", {"command": "turnpost send parent hello"}).silent
+
+
+def whose(sub: FakeSubagent, command: str, monkeypatch: pytest.MonkeyPatch) -> str | None:
+    """Who speaks in the shell of a command, by key; None for the agent itself."""
+    monkeypatch.setattr(
+        procs, "command", lambda _pid: ["/bin/bash", "-c", f"true && eval '{command}' && pwd"]
+    )
+    found = subagents.speaking(sub.session.root, sub.session.key, [1])
+    return found["key"] if found else None
+
+
+def test_any_command_is_its_own_until_its_batch_has_ended(
+    sub: FakeSubagent, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    owner, root = sub.session.key, sub.session.root
+    both = ("sh n.sh", "turnpost send parent found")
+    for command in both:
+        assert sub.tool("Bash", {"command": command}).silent
+    assert [whose(sub, command, monkeypatch) for command in both] == [sub.key, sub.key]
+    assert whose(sub, "turnpost send parent foundation", monkeypatch) is None
+    sub.session.tool_batch()
+    assert whose(sub, "sh n.sh", monkeypatch) == sub.key
+    assert sub.tool_batch().silent
+    assert not files.exists(home.subcommands(root, owner))
+    assert [whose(sub, command, monkeypatch) for command in both] == [None, None]
+
+
+def test_another_ones_batch_takes_nothing_from_it(sub: FakeSubagent, monkeypatch: pytest.MonkeyPatch) -> None:
+    other = FakeSubagent(sub.session, "b34e")
+    other.start()
+    sub.tool("Bash", {"command": "sh n.sh"})
+    other.tool("Bash", {"command": "sh m.sh"})
+    other.tool_batch()
+    assert whose(sub, "sh n.sh", monkeypatch) == sub.key
+    sub.tool_batch()
+    assert not files.exists(home.subcommands(sub.session.root, sub.session.key))
+
+
+def test_a_command_in_the_background_is_its_own_until_it_ends(
+    sub: FakeSubagent, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    sub.tool("Bash", {"command": "sh n.sh", "run_in_background": True})
+    sub.tool_batch()
+    assert whose(sub, "sh n.sh", monkeypatch) == sub.key
+    sub.stop()
+    sub.start()
+    assert whose(sub, "sh n.sh", monkeypatch) is None
+
+
+def test_the_very_same_command_is_the_last_ones(sub: FakeSubagent, monkeypatch: pytest.MonkeyPatch) -> None:
+    sub.tool("Bash", {"command": "sh n.sh"})
+    sub.session.hook("PreToolUse", tool_name="Bash", tool_input={"command": "sh n.sh"})
+    assert whose(sub, "sh n.sh", monkeypatch) is None
+    sub.tool("Bash", {"command": "sh n.sh"})
+    assert whose(sub, "sh n.sh", monkeypatch) == sub.key
 
 
 def test_without_a_subagent_the_hook_writes_nothing(session: FakeSession) -> None:

@@ -16,9 +16,9 @@ pytestmark = [pytest.mark.real, pytest.mark.slow]
 ALLOWED = {"permissions": {**SETTINGS["permissions"], "allow": ["Bash", "Agent"]}}
 
 
-def agent_call(name: str) -> Tool:
+def agent_call(name: str, *, background: bool = False) -> Tool:
     task = {"description": "work", "prompt": f"[[lab:{name}]] work", "subagent_type": "general-purpose"}
-    return Tool("Agent", {**task, "run_in_background": False})
+    return Tool("Agent", {**task, "run_in_background": background})
 
 
 def subagent(post: Post, agent: str, nth: int = 0) -> SubagentView:
@@ -102,14 +102,32 @@ def test_what_comes_while_it_says_its_last_keeps_it_going_to_a_whole_report(post
     post.wait_idle("alpha")
 
 
-def test_a_subagents_own_command_speaks_for_it_and_reaches_its_agent(post: Post) -> None:
+def test_a_subagents_own_command_speaks_for_it_and_no_command_of_its_agents_does(post: Post) -> None:
     folder = post.project("works", settings=ALLOWED)
-    post.model.script(
-        "sub", [bash("turnpost send parent 'found it' --kind question --json"), Say("the report")]
-    )
-    post.launch("alpha", agent_call("sub"), Say("waiting"), cwd=folder)
-    request = post.model.wait_for(lambda one: one.name == "alpha" and one.has("found it\n</message>"), 60)
-    assert request.has('from="alpha/')
+    (folder / "n.sh").write_text("turnpost send parent 'by a script'\n")
+    begin, last = post.gate(bash("turnpost send parent found")), post.gate(Say("the report"))
+    post.model.script("sub", [begin, bash("sh n.sh"), last])
+    post.launch_idle("lead")
+    own = [bash("turnpost send parent foundation"), bash("turnpost send parent found")]
+    background = agent_call("sub", background=True)
+    after = post.gate(own[0])
+    post.launch("alpha", background, after, own[1], Say("waiting"), cwd=folder, options=("--parent", "lead"))
+    after.wait_reached()
+    begin.open()
+
+    def sent(to: str) -> list[tuple[str, str]]:
+        lines = [line for line in post.log("send") if line["to"] == to and line["kind"] == "note"]
+        return [(line["from"].partition("/")[0], line["direction"]) for line in lines]
+
+    until(lambda: len(sent("alpha")) == 2, "the subagent has sent both")
+    last.wait_reached()
+    after.open()
+    until(lambda: len(sent("lead")) == 2, "its agent has sent its own")
+    last.open()
+    post.model.wait_for(lambda one: one.name == "alpha" and one.has("by a script\n</message>"), 60)
+    until(lambda: not post.agent("alpha").subagents, "the subagent has ended")
+    assert sent("alpha") == [("alpha", "subagent → parent")] * 2
+    assert sent("lead") == [("alpha", "agent → parent")] * 2
     post.wait_idle("alpha")
 
 

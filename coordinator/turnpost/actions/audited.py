@@ -7,6 +7,7 @@ from collections.abc import Callable, Iterator, Sequence
 from contextlib import contextmanager
 from typing import Concatenate, ParamSpec, TypeVar
 
+from turnpost.actions import people
 from turnpost.core import audit, registry, sender, text
 from turnpost.core.errors import NotFound, Refused, TurnpostError
 from turnpost.core.sender import Speaker
@@ -63,12 +64,15 @@ def _log(root: str, what: str, about: str | Sequence[str], error: Refused, given
 
 
 def _target(root: str, voice: Speaker, names: list[str]) -> dict[str, object]:
-    """Which agent it was about, and which way it would have gone, where that can be told."""
-    word = text.name_key(names[0]) if len(names) == 1 else ""
-    try:
-        key = registry.PERSON if word == registry.PERSON else registry.find(root, word)["key"]
-    except NotFound:
-        return {}
-    if voice.foreign_pid:
-        return {"agent": key}
-    return {"agent": key, "direction": audit.direction(root, registry.party(voice.agent), key)}
+    """Which agent it was about, and which way it would have gone, where that can be told: every way, of several."""
+    keys: list[str] = []
+    for name in names:
+        try:
+            keys.append(people.recipient(root, name, voice)["key"])
+        except NotFound:
+            continue
+    about: dict[str, object] = {"agent": keys[0]} if len(keys) == len(names) == 1 else {}
+    if keys and not voice.foreign_pid:
+        mine = registry.party(voice.agent)
+        about["direction"] = ", ".join(dict.fromkeys(audit.direction(root, mine, key) for key in keys))
+    return about

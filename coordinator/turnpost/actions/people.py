@@ -88,7 +88,7 @@ def resolve(root: str, names: Sequence[str], speaker: Speaker) -> list[Agent]:
     unknown: list[NotFound] = []
     for name in names:
         try:
-            agent = _recipient(root, name, speaker)
+            agent = recipient(root, name, speaker)
             found[agent["key"]] = agent
             known.add(name)
         except NotFound as error:
@@ -113,6 +113,18 @@ def resolve(root: str, names: Sequence[str], speaker: Speaker) -> list[Agent]:
     return list(found.values())
 
 
+def recipient(root: str, name: str, speaker: Speaker) -> Agent:
+    """Whom a caller means by one name. Raises NotFound."""
+    if "/" in name:
+        return subagent(root, name)
+    word = text.name_key(name)
+    if word == registry.PERSON:
+        return registry.load_agent(root, registry.PERSON) or registry.unsaved_person()
+    if word == "parent":
+        return _parent(root, speaker)
+    return registry.find(root, name)
+
+
 def name_of(root: str, key: str | None) -> str | None:
     """The present name behind a key; the key itself when its agent is gone."""
     if key is None:
@@ -130,17 +142,6 @@ def standing(root: str, key: str) -> Standing:
     listening = bell.listening(root, key)
     deaf = doing == "idle" and not listening and state is not None and now - state["since"] > rules.DEAF_GRACE
     return Standing(doing, listening, deaf, box.held(), len(box.waiting()), state)
-
-
-def _recipient(root: str, name: str, speaker: Speaker) -> Agent:
-    if "/" in name:
-        return subagent(root, name)
-    word = text.name_key(name)
-    if word == registry.PERSON:
-        return registry.load_agent(root, registry.PERSON) or registry.unsaved_person()
-    if word == "parent":
-        return _parent(root, speaker)
-    return registry.find(root, name)
 
 
 def _refuse_foreign(word: str) -> None:

@@ -52,6 +52,10 @@ def submail(root: str, key: str) -> str:
     return f"{root}/agents/{key}/subagents-mail"
 
 
+def subcommands(root: str, key: str) -> str:
+    return f"{root}/agents/{key}/subagents-commands"
+
+
 def reporting(root: str, key: str) -> str:
     return f"{root}/agents/{key}/reporting"
 

@@ -9,10 +9,11 @@ from __future__ import annotations
 
 import os
 
-from turnpost.core import clock, files, home, mailbox, procs, store
+from turnpost.core import clock, commands, files, home, mailbox, procs, store
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
+    from collections.abc import Callable
     from typing import TypeGuard
 
     from turnpost.core.records import Agent, State
@@ -72,7 +73,7 @@ def end(root: str, key: str, state: State) -> list[str]:
     """
     box = mailbox.Mailbox(root, key)
     store.save_state(root, key, store.change_state(state, "stopped"))
-    files.unlink(box.folder + "/speaks.json")
+    commands.drop(box.folder, lasting=True)
     left = [mailbox.entry_id(name) for name in box.waiting()]
     return [message_id for message_id in left if box.end(message_id, "undeliverable", ENDED)]
 
@@ -110,7 +111,8 @@ def forget(root: str, key: str, *, older_than: float) -> None:
     if state is None or clock.now() - state["since"] < older_than:
         return
     folder = home.agent(root, key)
-    for name in ("agent.json", "speaks.json", "recent", "state.json", "lock"):
+    commands.drop(folder, lasting=True)
+    for name in ("agent.json", "recent", "state.json", "lock"):
         files.unlink(f"{folder}/{name}")
     for name in ("queue", "claimed", ""):
         try:
@@ -125,47 +127,52 @@ def announce(root: str, key: str) -> None:
 
 
 def tidy(root: str, owner: str) -> None:
-    """Take down the flags that nobody needs any more.
+    """Take down the flags that nobody needs any more."""
+    _lower(
+        home.submail(root, owner),
+        lambda: any(mailbox.Mailbox(root, key).waiting() for key in every(root, owner)),
+    )
+    _lower(
+        home.subcommands(root, owner),
+        lambda: any(
+            commands.pending(home.agent(root, key)) and lives(root, key) for key in every(root, owner)
+        ),
+    )
+    _lower(home.running(root, owner), lambda: any(lives(root, key) for key in every(root, owner)))
 
-    First the flag, then the look: whoever adds something meanwhile raises it after us.
-    """
-    files.unlink(home.submail(root, owner))
-    if any(mailbox.Mailbox(root, key).waiting() for key in every(root, owner)):
-        files.touch(home.submail(root, owner))
-    files.unlink(home.running(root, owner))
-    if any(lives(root, key) for key in every(root, owner)):
-        files.touch(home.running(root, owner))
 
-
-def speak(root: str, owner: str, sub: str, command: str) -> None:
+def speak(root: str, owner: str, sub: str, command: str, *, lasting: bool = False) -> None:
     """Remember that a shell command is about to run: a subagent's, or with an empty `sub` the agent's own.
 
-    One and the same command of two is the last one's.
+    One and the same command of two is the last one's. `lasting` is a command in the background.
     """
     for key in every(root, owner):
-        path = home.agent(root, key) + "/speaks.json"
-        if key == key_of(owner, sub):
-            files.write(path, store.pack({"v": 1, "command": command}), durable=False)
-        elif (store.load(path) or {}).get("command") == command:
-            files.unlink(path)
+        folder = home.agent(root, key)
+        if key != key_of(owner, sub):
+            commands.forget(folder, command)
+        elif lives(root, key):
+            commands.note(folder, command, lasting=lasting)
+            files.touch(home.subcommands(root, owner))
 
 
 def speaking(root: str, owner: str, pids: list[int]) -> Agent | None:
-    """The subagent whose shell command is run by the last of these processes, the session's own child; None when there is none.
-
-    Claude Code hands a command to a shell as one quoted word, so it is found again in the shell's own command line.
-    """
-    line = _bare(" ".join(procs.command(pids[-1])))
+    """The subagent whose shell command is run by the last of these processes, the session's own child; None when there is none."""
+    words = procs.command(pids[-1])
     for key in every(root, owner):
-        said = (store.load(home.agent(root, key) + "/speaks.json") or {}).get("command")
-        if isinstance(said, str) and lives(root, key) and _bare(said) in line:
+        if commands.shown(home.agent(root, key), words) and lives(root, key):
             return load(root, key)
     return None
 
 
-def _bare(command: str) -> str:
-    """A command without what quoting adds or changes."""
-    return "".join(c for c in command if c.isalnum())
+def _lower(flag: str, needed: Callable[[], bool]) -> None:
+    """Take a flag down, unless it is needed. One that is stays up all the while: hooks of others look at it.
+
+    After the flag a second look: whoever adds something meanwhile raises it after us.
+    """
+    if not needed():
+        files.unlink(flag)
+        if needed():
+            files.touch(flag)
 
 
 def _name(root: str, key: str) -> str:

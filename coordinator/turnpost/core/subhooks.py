@@ -5,7 +5,19 @@ Each function is told the agent's key and the hook's input, and answers as those
 
 from __future__ import annotations
 
-from turnpost.core import deliver, files, home, mailbox, notice, render, rules, sender, store, subagents
+from turnpost.core import (
+    commands,
+    deliver,
+    files,
+    home,
+    mailbox,
+    notice,
+    render,
+    rules,
+    sender,
+    store,
+    subagents,
+)
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
@@ -31,10 +43,11 @@ def at_start(root: str, key: str, payload: Payload) -> None:
 
 
 def at_tool_batch(root: str, key: str, payload: Payload) -> Answer | None:
-    """PostToolBatch: all that waits for the subagent comes with its next request."""
+    """PostToolBatch: its commands have ended, and all that waits for the subagent comes with its next request."""
     own = _own(root, key, payload)
     if own is None:
         return None
+    commands.drop(home.agent(root, own))
     box = mailbox.Mailbox(root, own)
     with box.lock():
         state = store.load_state(root, own)
@@ -83,9 +96,9 @@ def at_stop(root: str, key: str, payload: Payload) -> Answer | None:
 
 
 def at_tool(root: str, key: str, payload: Payload) -> Answer | None:
-    """PreToolUse: a call by which a subagent sends is stamped as its own, and no other call bears such a stamp.
+    """PreToolUse: a tool call by which a subagent sends is stamped as its own, and no other call bears such a stamp.
 
-    Nothing is allowed or denied, and what else the call says stays as it is.
+    Any command may send, a script that it runs say, so each is remembered. Nothing is allowed or denied, and what else the call says stays as it is.
     """
     sub, name = payload.get("agent_id"), str(payload.get("tool_name", ""))
     given: dict[str, Any] | None = payload.get("tool_input")
@@ -99,8 +112,8 @@ def at_tool(root: str, key: str, payload: Payload) -> Answer | None:
             return None
         return {"hookSpecificOutput": {"hookEventName": "PreToolUse", "updatedInput": stamped}}
     command = given.get("command")
-    if isinstance(command, str) and "turnpost" in command:
-        subagents.speak(root, key, sub or "", command)
+    if isinstance(command, str):
+        subagents.speak(root, key, sub or "", command, lasting=bool(given.get("run_in_background")))
     return None
 
 

@@ -14,6 +14,7 @@ from typing import Any
 from pydantic import ValidationError
 
 from turnpost.actions import documents, people, receipts, roster, sending, stopping, waiting
+from turnpost.actions.audited import refusing
 from turnpost.actions.results import Cancelled, Held, Roster, Sent, TakenBack, Waited
 from turnpost.core import ids, sender
 from turnpost.core.errors import Refused, UsageError
@@ -63,7 +64,7 @@ def answer(
     try:
         tool = _tool(name)
         words = dict(given)
-        call = Call(root, _caller(root, words.pop(sender.STAMP, None), speaker), pulse)
+        call = Call(root, _caller(root, name, words, speaker), pulse)
         return Answer(documents.plain(tool.run(call, _checked(tool, words))))
     except Exception as error:  # noqa: BLE001 - the last guard: a bug of ours must not end the server
         return Answer(documents.failure(documents.known(error)), failed=True)
@@ -109,12 +110,17 @@ def _tool(name: str) -> Tool:
     raise UsageError(f"there is no tool '{name}'; there are {', '.join(tool.name for tool in TOOLS)}")
 
 
-def _caller(root: str, stamp: object, given: Speaker | None) -> Speaker:
+def _caller(root: str, tool: str, given: dict[str, Any], speaker: Speaker | None) -> Speaker:
     """The agent, or the subagent of its whose call a hook has stamped: no schema names the stamp, and the hook takes it
-    from every call of the agent's own.
+    from every call of the agent's own. It is taken out here; one that is false is refused.
     """
-    speaker = _agent(root, given)
-    return speaker if stamp is None else sender.as_subagent(root, speaker, str(stamp))
+    stamp = given.pop(sender.STAMP, None)
+    about = next((str(given[field]) for field in ("to", "target", "id") if given.get(field)), "")
+    agent = _agent(root, speaker)
+    if stamp is None:
+        return agent
+    with refusing(root, tool, [name.strip() for name in about.split(",")], agent):
+        return sender.as_subagent(root, agent, str(stamp))
 
 
 def _agent(root: str, given: Speaker | None) -> Speaker:
