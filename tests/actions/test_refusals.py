@@ -153,6 +153,10 @@ def test_the_person_answers_in_between_and_the_count_begins_anew(
     message = mailbox.load_message(home.root, answer.id)
     assert message is not None
     assert (message.get("hops"), message.get("origin")) == (0, asked.id)
+    thanks = sending.reply(home.root, answer.id, "thank you", speaker=who("child"))
+    message = mailbox.load_message(home.root, thanks.id)
+    assert message is not None
+    assert (message.get("hops"), message.get("origin")) == (1, asked.id)
 
 
 def test_a_pair_is_stopped_at_its_limit_in_both_directions_until_the_person_writes(

@@ -33,7 +33,8 @@ def scripts(tmp_path: Path) -> Path:
     return Path(shutil.copytree(hooks_dir(), tmp_path / "copy" / "hooks"))
 
 
-def test_hooks_as_installed_do_what_they_must(home: FakeHome) -> None:
+def test_hooks_as_installed_do_what_they_must(home: FakeHome, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(firing, "SLOW", 30.0)  # the machine's load is not what is tested
     checks = firing.fire(commands(hooks_dir()))
     assert odd(checks) == []
     assert "hooks did what they must" in found(checks, "hook").line

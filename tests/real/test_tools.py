@@ -29,8 +29,9 @@ def use(tool: str, **given: Any) -> Tool:
 
 
 def results(request: ModelRequest) -> list[dict[str, Any]]:
-    """The documents among the tool results of a conversation, in order."""
-    return [json.loads(said) for role, said in request.texts if role == "tool" and said.startswith("{")]
+    """The documents among the tool results of a conversation, in order. Claude Code may add a note of its own to one."""
+    read = json.JSONDecoder().raw_decode
+    return [read(said)[0] for role, said in request.texts if role == "tool" and said.startswith("{")]
 
 
 def wait_for_last(**given: Any) -> ScriptedStep:

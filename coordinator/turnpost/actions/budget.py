@@ -25,9 +25,11 @@ def check(root: str, message: Message, recipients: Sequence[Agent], budget: Budg
 
 
 def anew(root: str, asked: Message | None, sender: Agent, recipients: Sequence[Agent]) -> bool:
-    """Whether the person has written to one of them since the message that is answered: then their count begins again."""
+    """Whether the person has written to one of them since an agent's message that is answered: their count begins again."""
+    if asked is None or asked["sender"]["kind"] != "agent":
+        return False
     keys = [sender["key"], *(other["key"] for other in recipients)]
-    return asked is not None and loops.person_at(root, *keys) > asked["sent"]
+    return loops.person_at(root, *keys) > asked["sent"]
 
 
 def note(root: str, message: Message, recipients: Sequence[Agent], budget: Budget) -> None:
