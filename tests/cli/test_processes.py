@@ -149,8 +149,8 @@ def test_stdin_and_stdout_work_under_an_ascii_locale(home: FakeHome) -> None:
 def test_interrupting_a_wait_is_130_and_leaves_one_line(home: FakeHome) -> None:
     home.agent("alpha", "working")
     process = subprocess.Popen(
-        [sys.executable, "-m", "turnpost", "wait", "alpha", "--timeout", "30"], stdout=subprocess.PIPE,
-        stderr=subprocess.PIPE, env={**os.environ, "TURNPOST_HOME": home.root},
+        turnpost("wait", "alpha", "--timeout", "30"), stdout=subprocess.PIPE, stderr=subprocess.PIPE,
+        env={**os.environ, "TURNPOST_HOME": home.root},
     )  # fmt: skip
     assert process.stderr is not None
     assert process.stderr.readline() == b"alpha: working\n"
