@@ -44,6 +44,8 @@ FLYING = 0.1
 """Seconds between looks at the transcripts of what is on its way."""
 WAITING = 0.5
 """Seconds between looks at what cannot go yet."""
+YIELD = 0.03
+"""Seconds left to the agent's own waiter, which the same send wakes: both would want the agent's lock."""
 HOUSEKEEPING = 30.0
 REMEMBERED = 86_400.0
 """Seconds that an ended subagent is remembered: until then a late message is refused by the right rule."""
@@ -76,7 +78,8 @@ class Coordinator:
             while not self._stopping.is_set():
                 self._bells.rung.clear()
                 pause = self.round()
-                self._bells.rung.wait(pause)
+                if self._bells.rung.wait(pause):
+                    clock.sleep(YIELD)
         finally:
             self._bells.stop()
             self._pool.shutdown(wait=False, cancel_futures=True)
