@@ -1,4 +1,4 @@
-"""Fixtures for tests with the real Claude Code: a binary of each tested version, a scripted model, a closed world."""
+"""Fixtures of many tests: a home without Claude Code; and with the real one a binary of each tested version, a scripted model, a closed world."""
 
 from __future__ import annotations
 
@@ -8,6 +8,8 @@ from pathlib import Path
 
 import pytest
 
+from tests.actions.fakes import FakeHome
+from turnpost.actions import courier
 from turnpost.lab.errors import FetchError
 from turnpost.lab.fetch import TESTED, fetch_claude
 from turnpost.lab.model import ScriptedModel
@@ -31,6 +33,23 @@ def claude_binary(claude_version: str) -> Path:
         if os.environ.get("CI") == "true":
             pytest.fail(reason)
         pytest.skip(reason)
+
+
+@pytest.fixture
+def home(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Iterator[FakeHome]:
+    """A spool of its own for each test, and no coordinator: what is tested with it must be right without one."""
+    made = FakeHome(tmp_path)
+    monkeypatch.setenv("TURNPOST_HOME", made.root)
+    monkeypatch.setattr(courier, "ensure", lambda _root: ())
+    yield made
+    made.close()
+
+
+@pytest.fixture
+def own_settings(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    """Nothing of the caller's own Claude Code: neither its settings nor its program."""
+    monkeypatch.setenv("CLAUDE_CONFIG_DIR", str(tmp_path / "claude-config"))
+    monkeypatch.setenv("TURNPOST_CLAUDE", str(tmp_path / "no-claude"))
 
 
 @pytest.fixture

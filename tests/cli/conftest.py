@@ -6,7 +6,7 @@ import json
 import os
 import subprocess
 import sys
-from collections.abc import Callable, Iterator
+from collections.abc import Callable
 from pathlib import Path
 from typing import Any, NamedTuple
 
@@ -14,7 +14,6 @@ import pytest
 from click.testing import CliRunner
 
 from tests.actions.fakes import PERSON, FakeHome
-from turnpost.actions import courier
 from turnpost.cli import main
 from turnpost.core import sender
 from turnpost.core.sender import Speaker
@@ -37,15 +36,11 @@ Run = Callable[..., Outcome]
 
 
 @pytest.fixture
-def home(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Iterator[FakeHome]:
-    made = FakeHome(tmp_path)
-    monkeypatch.setenv("TURNPOST_HOME", made.root)
-    monkeypatch.setenv("CLAUDE_CONFIG_DIR", str(tmp_path / "claude-config"))
-    monkeypatch.setenv("TURNPOST_CLAUDE", str(tmp_path / "no-claude"))
-    monkeypatch.setattr(courier, "ensure", lambda _root: ())
+def home(
+    home: FakeHome, own_settings: None, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> FakeHome:  # fmt: skip
     monkeypatch.chdir(tmp_path)
-    yield made
-    made.close()
+    return home
 
 
 @pytest.fixture

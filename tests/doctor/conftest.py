@@ -2,24 +2,16 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator
 from pathlib import Path
 
 import pytest
 
 from tests.actions.fakes import FakeHome
-from turnpost.actions import courier
 
 
 @pytest.fixture
-def home(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Iterator[FakeHome]:
-    made = FakeHome(tmp_path)
-    monkeypatch.setenv("TURNPOST_HOME", made.root)
-    monkeypatch.setenv("CLAUDE_CONFIG_DIR", str(tmp_path / "claude-config"))
-    monkeypatch.setenv("TURNPOST_CLAUDE", str(tmp_path / "no-claude"))
-    monkeypatch.setattr(courier, "ensure", lambda _root: ())
-    yield made
-    made.close()
+def home(home: FakeHome, own_settings: None) -> FakeHome:
+    return home
 
 
 @pytest.fixture

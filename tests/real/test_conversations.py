@@ -11,7 +11,7 @@ import pytest
 from tests.lab.terminal import Terminal
 from tests.real.kit import PATIENCE, SETTINGS, Post, bash, bodies, until
 from tests.real.test_subagents import ALLOWED, agent_call, subagent
-from tests.real.test_tools import documents, load, results, use
+from tests.real.test_tools import asked, documents, load, results, use
 from turnpost.core import clock
 from turnpost.core.render import mark
 from turnpost.lab.model import ModelRequest, Say, ScriptedStep, Tool
@@ -20,12 +20,6 @@ pytestmark = [pytest.mark.real, pytest.mark.slow]
 
 SECRET = "AKIA" + "QYLPMN5HHHFPZAM2"
 """Looks like a key of a well-known service; made up, and in two parts so that no scanner takes this file for a leak."""
-
-
-def asked(request: ModelRequest) -> str:
-    """The id of the newest message in a conversation."""
-    text = "\n".join(said for role, said in request.texts if role != "tool")
-    return text.rpartition('<message about="')[2].partition('"')[0]
 
 
 def sent_between_agents(post: Post) -> list[dict[str, Any]]:

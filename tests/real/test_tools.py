@@ -39,6 +39,12 @@ def wait_for_last(**given: Any) -> ScriptedStep:
     return lambda request: use("wait", target=results(request)[-1]["id"], **given)
 
 
+def asked(request: ModelRequest) -> str:
+    """The id of the newest message in a conversation."""
+    text = "\n".join(said for role, said in request.texts if role != "tool")
+    return text.rpartition('<message about="')[2].partition('"')[0]
+
+
 def documents(post: Post, name: str, count: int) -> list[dict[str, Any]]:
     """The first `count` documents that an agent got from its tools, waited for."""
 
@@ -56,7 +62,7 @@ def test_a_parent_asks_its_child_through_the_tools_and_each_knows_who_speaks(pos
     post.launch_idle("beta", options=("--parent", "alpha"))
     post.model.script(
         "beta",
-        [load("reply"), lambda request: use("reply", id=_asked(request), body="seven"), Say("answered")],
+        [load("reply"), lambda request: use("reply", id=asked(request), body="seven"), Say("answered")],
     )
     post.model.script(
         "alpha",
@@ -82,9 +88,9 @@ def test_a_parent_asks_its_child_through_the_tools_and_each_knows_who_speaks(pos
     message = mailbox.load_message(post.root, sent["id"])
     assert message is not None
     assert (message["sender"]["name"], message["kind"]) == ("alpha", "question")
-    asked = next(request for request in post.requests("beta") if request.has(mark(sent["id"])))
-    assert bodies(asked, [sent["id"]]) == ["how many tests?"]
-    assert asked.has(f'{mark(sent["id"])} from="alpha"')
+    carried = next(request for request in post.requests("beta") if request.has(mark(sent["id"])))
+    assert bodies(carried, [sent["id"]]) == ["how many tests?"]
+    assert carried.has(f'{mark(sent["id"])} from="alpha"')
 
     (answer,) = documents(post, "beta", 1)
     post.assert_read_once("alpha", answer["id"])
@@ -127,9 +133,3 @@ def test_a_session_started_by_hand_uses_the_tools_that_install_has_registered(po
     assert message["sender"]["name"] == "gamma"
     until(lambda: "delta" in [one.name for one in agents.agents(post.root).agents], "delta is an agent")
     post.wait_state("delta", "blocked")
-
-
-def _asked(request: ModelRequest) -> str:
-    """The id of the message that is asked in a request."""
-    text = "\n".join(said for role, said in request.texts if role != "tool")
-    return text.rpartition('<message about="')[2].partition('"')[0]
