@@ -86,8 +86,9 @@ def _looker(root: str, target: str, goal: str | None, speaker: Speaker | None) -
         raise UsageError(f"to wait for '{goal}' takes {wants}, not '{text.visible(target)}'")
     voice = people.caller(root, speaker)
     if of_message:
-        permits.following(voice, original(root, target))
-        return _read(root, target) if goal == "read" else _reply(root, target)
+        message = original(root, target)
+        permits.following(voice, message)
+        return _read(root, target) if goal == "read" else _reply(root, message)
     return _idle(root, target, voice) if goal == "idle" else _message(root, target, voice)
 
 
@@ -104,8 +105,8 @@ def _read(root: str, message_id: str) -> Look:
     return look
 
 
-def _reply(root: str, message_id: str) -> Look:
-    asked = original(root, message_id)
+def _reply(root: str, asked: Message) -> Look:
+    message_id = asked["id"]
 
     def is_it(message: Message) -> bool:
         return message["reply_to"] == message_id and threads.reaches(root, message, asked)

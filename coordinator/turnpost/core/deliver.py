@@ -66,10 +66,7 @@ def at_prompt(root: str, key: str, payload: Payload) -> Answer | None:
         _record(root, key, state, payload, "working")["stops"] = 0
         store.save_state(root, key, state)
         blocks = [] if turn_runs else _take(root, key, boundary, payload, state)
-        if files.exists(home.reporting(root, key)):
-            from turnpost.core import reporting
-
-            reporting.begin(state, payload, mail=bool(blocks))
+        if begin_report(root, key, state, payload, mail=bool(blocks)):
             store.save_state(root, key, state)
     return context("UserPromptSubmit", root, key, blocks)
 
@@ -236,6 +233,16 @@ def _held_back(root: str, key: str, payload: Payload) -> list[str]:
         _record(root, key, state, payload, "working")["holding"] = clock.now() + finals.step(root, key)
         store.save_state(root, key, state)
     return finals.wait(root, key)
+
+
+def begin_report(root: str, key: str, state: State, payload: Payload, *, mail: bool) -> bool:
+    """Note that the turn which begins is to be reported; whether this agent's turns are."""
+    if not files.exists(home.reporting(root, key)):
+        return False
+    from turnpost.core import reporting
+
+    reporting.begin(state, payload, mail=mail)
+    return True
 
 
 def _report(root: str, key: str, payload: Payload, state: State) -> None:

@@ -190,20 +190,19 @@ def _try(box: Mailbox, waiter: Waiter, event: str, transcript: str) -> str:
                 box.remind(forgotten)
                 entering = render.REMINDER
             if entering:
-                _begin_turn(box, state, mail=bool(blocks))
+                _begin_turn(box, state, entering, mail=bool(blocks))
             return entering
     except (LockBusy, BadFile, OSError):
         return ""
 
 
-def _begin_turn(box: Mailbox, state: State, *, mail: bool) -> None:
+def _begin_turn(box: Mailbox, state: State, entering: str, *, mail: bool) -> None:
     """Record the turn that the wake begins, so that its prompt hook does not hold the model request back to do it.
 
     Killed before the exit, we leave an agent that only seems to work: the coordinator asks about one that does not
     answer, and the claim returns.
     """
     state["stops"] = 0
-    if mail and files.exists(home.reporting(box.root, box.key)):
-        state["due"] = True
+    deliver.begin_report(box.root, box.key, state, {"prompt": entering}, mail=mail)
     store.save_state(box.root, box.key, store.change_state(state, "working"))
     files.touch(home.woken(box.root, box.key))
