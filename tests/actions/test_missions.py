@@ -12,7 +12,6 @@ from turnpost import config
 from turnpost.actions import agents, holding, inbox, missions, receipts, sending
 from turnpost.core import mailbox, registry, rules, store
 from turnpost.core.errors import NotFound, Refused, UsageError
-from turnpost.service.log import Log
 from turnpost.service.loop import Coordinator
 from turnpost.service.resume import Resumer
 
@@ -158,7 +157,7 @@ def test_nobody_of_a_mission_that_is_over_is_resumed(home: FakeHome) -> None:
     sending.send(home.root, ["alpha"], "x", speaker=PERSON)
     missions.finish(home.root, "trip", speaker=PERSON)
     before = store.load_state(home.root, alpha["key"])
-    assert not Resumer(home.root, config.load(home.root), Log(home.root)).resume(alpha["key"])
+    assert not Resumer(home.root, config.load(home.root)).resume(alpha["key"])
     assert store.load_state(home.root, alpha["key"]) == before
 
 

@@ -11,7 +11,6 @@ from turnpost.actions import receipts
 from turnpost.core import clock, files, reporting, store
 from turnpost.core.mailbox import Mailbox, entry_id, load_message
 from turnpost.core.records import TYPE_CHECKING
-from turnpost.service.log import Log
 from turnpost.service.reports import send_all
 
 if TYPE_CHECKING:
@@ -25,7 +24,7 @@ def arrived(home: FakeHome, agent: Agent) -> list[Message]:
 
 def report(home: FakeHome, child: Agent, said: str) -> None:
     reporting.leave(home.root, child["key"], {"last_assistant_message": said})
-    send_all(home.root, child, Log(home.root))
+    send_all(home.root, child)
 
 
 @pytest.fixture
@@ -42,7 +41,7 @@ def child(home: FakeHome, parent: Agent) -> Agent:
 
 def test_it_is_a_report_to_the_parent_and_sent_once(home: FakeHome, parent: Agent, child: Agent) -> None:
     report(home, child, "42 tests pass")
-    send_all(home.root, child, Log(home.root))
+    send_all(home.root, child)
     (message,) = arrived(home, parent)
     assert (message["kind"], message["body"], message["sender"]["name"]) == ("report", "42 tests pass", "kid")
     assert message["urgent"]
@@ -65,9 +64,9 @@ def test_a_coordinator_killed_after_the_send_sends_no_second(
     reporting.leave(home.root, child["key"], {"last_assistant_message": "done"})
     (path,) = reporting.waiting(home.root, child["key"])
     before = files.read(path)
-    send_all(home.root, child, Log(home.root))
+    send_all(home.root, child)
     files.write(path, before)
-    send_all(home.root, child, Log(home.root))
+    send_all(home.root, child)
     assert len(arrived(home, parent)) == 1
     assert reporting.waiting(home.root, child["key"]) == []
 

@@ -12,7 +12,6 @@ from turnpost.actions import installing, receipts, sending
 from turnpost.config import Config
 from turnpost.core import registry, store
 from turnpost.core.records import TYPE_CHECKING
-from turnpost.service.log import Log
 from turnpost.service.loop import Coordinator
 from turnpost.service.resume import Resumer, without_hooks
 
@@ -57,7 +56,7 @@ def test_an_agent_whose_hooks_are_gone_is_not_resumed_and_its_senders_learn_why(
 ) -> None:
     agent = stopped(home)
     sent = sending.send(home.root, ["alpha"], "hello", speaker=PERSON)
-    assert not Resumer(home.root, _QUICK, Log(home.root)).resume(agent["key"])
+    assert not Resumer(home.root, _QUICK).resume(agent["key"])
     assert not claude.exists(), "a resume would be a turn of the model that brings nothing"
     resume = state(home, agent).get("resume")
     assert resume is not None
@@ -79,14 +78,14 @@ def test_an_agent_that_has_hooks_somewhere_is_resumed(home: FakeHome, claude: Pa
             home.root, "project" if where == "its project" else "user", str(home.folder), speaker=PERSON
         )
     sending.send(home.root, ["alpha"], "hello", speaker=PERSON)
-    Resumer(home.root, _QUICK, Log(home.root)).resume(agent["key"])
+    Resumer(home.root, _QUICK).resume(agent["key"])
     assert "--bg" in claude.read_text()
 
 
 def test_a_deaf_session_is_not_ended_for_a_resume_that_cannot_be(home: FakeHome, claude: Path) -> None:
     agent = home.agent("alpha", "idle")
     sending.send(home.root, ["alpha"], "hello", speaker=PERSON)
-    assert not Resumer(home.root, _QUICK, Log(home.root)).resume(agent["key"], stop_first=True)
+    assert not Resumer(home.root, _QUICK).resume(agent["key"], stop_first=True)
     assert not claude.exists()
 
 

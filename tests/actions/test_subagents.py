@@ -15,7 +15,6 @@ from turnpost.core.mailbox import Mailbox
 from turnpost.core.records import TYPE_CHECKING
 from turnpost.core.sender import Speaker
 from turnpost.service import alerts
-from turnpost.service.log import Log
 from turnpost.service.loop import Coordinator
 from turnpost.tools import calls
 
@@ -232,7 +231,7 @@ def test_an_ended_one_is_forgotten_after_a_while_and_not_before(
 
 def test_giving_up_names_the_subagent(home: FakeHome, alpha: Agent, sub: Agent) -> None:
     sent = sending.send(home.root, [sub["name"]], "x", speaker=Speaker(alpha))
-    alerts.give_up(home.root, sub["key"], [sent.id], "why", Log(home.root))
+    alerts.give_up(home.root, sub["key"], [sent.id], "why")
     (entry,) = Mailbox(home.root, alpha["key"]).waiting()
     assert "alpha/a1b2c3d4" in sending.original(home.root, entry[11:41])["body"]
 

@@ -20,6 +20,7 @@ if TYPE_CHECKING:
 
 NEWEST = 100
 """How many messages are shown unless more are asked for."""
+_INBOX = threads.digest(threads.INBOX)
 
 
 def overview(root: str, *, speaker: Speaker | None = None) -> Threads:
@@ -131,7 +132,7 @@ def _identities(root: str, name: str, eyes: Eyes) -> Iterator[str]:
 
 
 def _visible(root: str, digest: str, eyes: Eyes) -> bool:
-    if digest == threads.digest(threads.INBOX):
+    if digest == _INBOX:
         return eyes.is_person
     return _last(root, digest, eyes) is not None
 
@@ -150,7 +151,7 @@ def _newest_first(root: str, digest: str, eyes: Eyes | None) -> Iterator[Message
 
 def _name(root: str, digest: str) -> str:
     """What a thread is called now: those concerned by their present names."""
-    if digest == threads.digest(threads.INBOX):
+    if digest == _INBOX:
         return threads.INBOX
     last = _last(root, digest)
     if last is None:
@@ -161,7 +162,7 @@ def _name(root: str, digest: str) -> str:
 
 
 def _line(root: str, digest: str, eyes: Eyes, pinned: set[str]) -> ThreadLine | None:
-    last = _last(root, digest, eyes) if _visible(root, digest, eyes) else None
+    last = None if digest == _INBOX and not eyes.is_person else _last(root, digest, eyes)
     if last is None:
         return None
     message_ids = threads.messages(root, digest)
@@ -174,7 +175,7 @@ def _line(root: str, digest: str, eyes: Eyes, pinned: set[str]) -> ThreadLine | 
 
 
 def _kind(root: str, digest: str, message: Message) -> str:
-    if digest == threads.digest(threads.INBOX):
+    if digest == _INBOX:
         return "inbox"
     if threads.is_unnamed(message):
         return "pair"

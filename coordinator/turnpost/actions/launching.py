@@ -112,8 +112,7 @@ def _first_prompt(prompt: str | None) -> str:
 def _warned(redacted: int) -> tuple[str, ...]:
     if not redacted:
         return ()
-    were = "1 secret was" if redacted == 1 else f"{redacted} secrets were"
-    return (f"{were} taken out of what the agent was told; it works without",)
+    return (f"{text.taken_out(redacted)} of what the agent was told; it works without",)
 
 
 def _folder(cwd: str | None) -> str:
@@ -203,7 +202,6 @@ def _take_back(root: str, agent: Agent) -> None:
     waiting = [entry_id(name) for name in Mailbox(root, agent["key"]).waiting()]
     if waiting:
         from turnpost.service import alerts
-        from turnpost.service.log import Log
 
-        alerts.give_up(root, agent["key"], waiting, f"the launch of {agent['name']} failed", Log(root))
+        alerts.give_up(root, agent["key"], waiting, f"the launch of {agent['name']} failed")
     registry.forget(root, agent)

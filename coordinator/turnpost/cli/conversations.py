@@ -65,11 +65,6 @@ def summary(shown: results.Summary, body: Body = text.visible) -> str:
     return f"{body(shown.text)}\n\n{columns.paragraph(f'{read}; it cost {cost} ({used})')}"
 
 
-def secrets(count: int) -> str:
-    """How many were taken out."""
-    return "1 secret was taken out" if count == 1 else f"{count} secrets were taken out"
-
-
 def receipt(name: str, shown: results.ReceiptView) -> str:
     """How far a message has come with one recipient."""
     moments = [f"{step} {moment[11:23]}" for step in _STEPS if (moment := getattr(shown, f"{step}_at"))]
@@ -109,7 +104,7 @@ def _turn(shown: results.MessageView, body: Body, *, with_thread: bool = False) 
 
 
 def _details(shown: results.MessageView) -> list[str]:
-    lines = [f"  {secrets(shown.redacted)}"] if shown.redacted else []
+    lines = [f"  {text.taken_out(shown.redacted)}"] if shown.redacted else []
     if shown.reply_to:
         took = f" with option {shown.choice}" if shown.choice else ""
         lines.append(

@@ -43,7 +43,7 @@ def _(result: results.Sent) -> str:
         told = "; ".join(filter(None, [expected, *extra]))
         lines.append(columns.paragraph(f"{recipient.name}: {told}", "  "))
     if result.redacted:
-        lines.append(f"  {conversations.secrets(result.redacted)}")
+        lines.append(f"  {text.taken_out(result.redacted)}")
     if result.replaced:
         lines.append(f"  {result.replaced} characters that no text may hold were replaced")
     return "\n".join(lines)
@@ -145,7 +145,7 @@ def _(result: results.MissionView) -> str:
         state = f"{seat.state}, held" if seat.held else seat.state
         lines.append(columns.paragraph(f"{seat.name}: {state}; {seat.waiting} waiting", "  "))
     if result.redacted:
-        lines.append(f"  {conversations.secrets(result.redacted)}")
+        lines.append(f"  {text.taken_out(result.redacted)}")
     if result.told:
         lines.append(columns.paragraph(f"told of the abort: {', '.join(result.told)}", "  "))
     return "\n".join(lines)

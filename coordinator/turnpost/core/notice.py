@@ -4,11 +4,11 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING
 
-from turnpost.core import mailbox, outbox, registry, subagents, text
+from turnpost.core import audit, mailbox, outbox, registry, subagents, text
 from turnpost.core.errors import TurnpostError
 
 if TYPE_CHECKING:
-    from collections.abc import Callable, Sequence
+    from collections.abc import Sequence
 
     from turnpost.core.records import Agent, Message, Party
 
@@ -26,14 +26,8 @@ def send(root: str, recipients: Sequence[Agent], body: str, *, urgent: bool = Fa
     return message
 
 
-def undeliverable(
-    root: str,
-    key: str,
-    message_ids: Sequence[str],
-    reason: str,
-    failed: Callable[[str, str], None] | None = None,
-) -> None:
-    """Tell the senders of messages that were given up: one alert each. `failed` hears whom it could not be sent to, and why.
+def undeliverable(root: str, key: str, message_ids: Sequence[str], reason: str) -> None:
+    """Tell the senders of messages that were given up: one alert each. Whom it could not be sent to stands in the log.
 
     An alert that cannot be delivered raises no alert: two dead agents would report each other for ever.
     """
@@ -51,8 +45,7 @@ def undeliverable(
                 f"Not delivered to {name}, given up: {', '.join(ids)}.\nReason: {text.clean(reason)[0]}",
             )
         except TurnpostError as error:
-            if failed:
-                failed(sender["name"], error.message)
+            audit.write(root, "alert-failed", to=sender["name"], error=error.message)
 
 
 def _by_sender(root: str, message_ids: Sequence[str]) -> dict[str, list[str]]:

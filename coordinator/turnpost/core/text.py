@@ -61,6 +61,11 @@ def one_line(words: str, limit: int = 300) -> str:
     return " | ".join(filter(None, lines))[:limit] or "nothing"
 
 
+def taken_out(secrets: int) -> str:
+    """How many secrets were taken out of what was said."""
+    return "1 secret was taken out" if secrets == 1 else f"{secrets} secrets were taken out"
+
+
 def name_fault(name: str) -> str | None:
     """Why a text cannot name an agent; None when it can."""
     name = name_form(name)

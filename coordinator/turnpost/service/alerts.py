@@ -4,19 +4,15 @@ from __future__ import annotations
 
 from turnpost.core import notice
 from turnpost.core.mailbox import Mailbox
-from turnpost.service.log import Log
 
 
-def give_up(root: str, key: str, message_ids: list[str], reason: str, log: Log) -> None:
+def give_up(root: str, key: str, message_ids: list[str], reason: str) -> None:
     """End messages that wait, or are on their way, as undeliverable and send one alert to each of their senders."""
-    ended: list[str] = []
-    with Mailbox(root, key).lock(5.0) as _:
-        box = Mailbox(root, key)
+    box = Mailbox(root, key)
+    with box.lock(5.0):
         ended = [
             message_id
             for message_id in message_ids
             if box.end(message_id, "undeliverable", reason, on_its_way=True)
         ]
-    notice.undeliverable(
-        root, key, ended, reason, lambda to, error: log.write("alert-failed", to=to, error=error)
-    )
+    notice.undeliverable(root, key, ended, reason)

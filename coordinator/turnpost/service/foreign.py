@@ -9,10 +9,9 @@ from __future__ import annotations
 import os
 from typing import TYPE_CHECKING, NamedTuple
 
-from turnpost.core import clock, files, outbox, procs, registry, render, store, text
+from turnpost.core import audit, clock, files, outbox, procs, registry, render, store, text
 from turnpost.core.errors import HarnessError, NotFound
 from turnpost.harness import Claude, Session
-from turnpost.service.log import Log
 from turnpost.service.resume import wait_until
 
 if TYPE_CHECKING:
@@ -60,7 +59,7 @@ def wake(root: str, session_id: str, body: str, redacted: int = 0) -> Forked:
         _take_back(root, agent, message["id"])
         raise
     state = store.load_state(root, agent["key"])
-    Log(root).write("fork", agent=agent["key"], session=full, copy=state["session_id"] if state else None)
+    audit.write(root, "fork", agent=agent["key"], session=full, copy=state["session_id"] if state else None)
     return Forked(agent["name"], state["session_id"] if state else "", message["id"])
 
 

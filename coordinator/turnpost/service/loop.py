@@ -10,6 +10,7 @@ from typing import TYPE_CHECKING
 
 from turnpost import config
 from turnpost.core import (
+    audit,
     bell,
     clock,
     deliver,
@@ -30,7 +31,6 @@ from turnpost.core.errors import HarnessError, TurnpostError
 from turnpost.core.mailbox import Mailbox
 from turnpost.harness import Claude
 from turnpost.service import alerts
-from turnpost.service.log import Log
 from turnpost.service.reports import send_all
 from turnpost.service.resume import Resumer, runs, wait_until
 from turnpost.service.watch import Bells
@@ -56,7 +56,6 @@ class Coordinator:
 
     def __init__(self, root: str) -> None:
         self._root = root
-        self._log = Log(root)
         self._bells = Bells(home.pending(root))
         self._jobs: dict[str, Future[float | None]] = {}
         self._pool = ThreadPoolExecutor(max_workers=8, thread_name_prefix="agent")
@@ -73,7 +72,7 @@ class Coordinator:
     def run(self) -> None:
         """Rounds until `stop`."""
         self._bells.start()
-        self._log.write("coordinator-start", pid=os.getpid())
+        audit.write(self._root, "coordinator-start", pid=os.getpid())
         try:
             while not self._stopping.is_set():
                 self._bells.rung.clear()
@@ -83,7 +82,7 @@ class Coordinator:
         finally:
             self._bells.stop()
             self._pool.shutdown(wait=False, cancel_futures=True)
-            self._log.write("coordinator-stop", pid=os.getpid())
+            audit.write(self._root, "coordinator-stop", pid=os.getpid())
 
     def round(self) -> float:
         """Look at every agent with something waiting or on its way; seconds until the next look."""
@@ -112,14 +111,13 @@ class Coordinator:
                 return QUIET
             spent = box.exhausted()
         if reports:
-            send_all(self._root, agent, self._log)
+            send_all(self._root, agent)
         if spent:
             alerts.give_up(
                 self._root,
                 key,
                 spent,
                 f"handed over {rules.DELIVERIES} times, never seen in the conversation",
-                self._log,
             )
         if subagents.is_subagent(key):
             self._give_up_ended(key, box)
@@ -167,12 +165,12 @@ class Coordinator:
             self._jobs[key] = self._pool.submit(self._guarded, key, lambda: work(key))
 
     def _resume(self, key: str) -> None:
-        Resumer(self._root, self._config, self._log).resume(key)
+        Resumer(self._root, self._config).resume(key)
         self._bells.rung.set()
 
     def _restart(self, key: str) -> None:
-        self._log.write("deaf", agent=key)
-        Resumer(self._root, self._config, self._log).resume(key, stop_first=True)
+        audit.write(self._root, "deaf", agent=key)
+        Resumer(self._root, self._config).resume(key, stop_first=True)
         self._bells.rung.set()
 
     def _retire(self, key: str) -> None:
@@ -183,7 +181,7 @@ class Coordinator:
             claude.stop(session_id)
             end = clock.monotonic() + 10.0
             gone = wait_until(lambda sid=session_id: not runs(claude, sid), end, pause=0.25)  # type: ignore[misc]
-            self._log.write("retire", agent=key, session=session_id, gone=gone)
+            audit.write(self._root, "retire", agent=key, session=session_id, gone=gone)
             if gone:
                 with files.Lock(self._root + "/registry.lock", 5.0):
                     fresh = registry.load_agent(self._root, key)
@@ -212,9 +210,9 @@ class Coordinator:
                 state.pop("due", None)  # a turn that ended without a Stop has no last words
             store.save_state(self._root, key, store.change_state(state, doing))
         if doing == "blocked":
-            self._log.write("found-blocked", agent=key, session=before["session_id"])
+            audit.write(self._root, "found-blocked", agent=key, session=before["session_id"])
             return
-        self._log.write("found-idle", agent=key, session=before["session_id"])
+        audit.write(self._root, "found-idle", agent=key, session=before["session_id"])
         bell.ring_waiter(self._root, key)
 
     def _give_up(self, key: str, box: Mailbox, reason: str) -> None:
@@ -225,7 +223,7 @@ class Coordinator:
             if state is not None:
                 state["resume"] = None
                 store.save_state(self._root, key, state)
-        alerts.give_up(self._root, key, ids, reason, self._log)
+        alerts.give_up(self._root, key, ids, reason)
 
     def _give_up_ended(self, key: str, box: Mailbox) -> None:
         """A subagent is resumed by nobody: what waits for one that has ended, or went with its session, is given up."""
@@ -233,7 +231,7 @@ class Coordinator:
             ended = not subagents.lives(self._root, key)
             waiting = [mailbox.entry_id(name) for name in box.waiting()] if ended else []
         if waiting:
-            alerts.give_up(self._root, key, waiting, subagents.ENDED, self._log)
+            alerts.give_up(self._root, key, waiting, subagents.ENDED)
 
     def _housekeeping(self) -> None:
         """Finish what killed processes left, and look at every agent once: the bells are only hints."""
@@ -271,7 +269,7 @@ class Coordinator:
         try:
             return work()
         except (TurnpostError, OSError) as error:
-            self._log.write("trouble", about=what, error=str(error), kind=type(error).__name__)
+            audit.write(self._root, "trouble", about=what, error=str(error), kind=type(error).__name__)
             if isinstance(error, HarnessError):  # no claude, or a broken one: ask less often
                 self._memory_of(what).checked(clock.now())
         return WAITING

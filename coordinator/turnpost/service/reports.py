@@ -9,6 +9,7 @@ from typing import TYPE_CHECKING
 
 from turnpost import config, policy, redaction
 from turnpost.core import (
+    audit,
     clock,
     files,
     home,
@@ -25,13 +26,12 @@ from turnpost.core import (
     text,
     threads,
 )
-from turnpost.service.log import Log
 
 if TYPE_CHECKING:
     from turnpost.core.records import Agent, Report
 
 
-def send_all(root: str, child: Agent, log: Log) -> None:
+def send_all(root: str, child: Agent) -> None:
     """Send every report of a child that waits. Raises what a send raises; then the report stays and is tried again."""
     for path in reporting.waiting(root, child["key"]):
         report = reporting.load(path)
@@ -42,7 +42,7 @@ def send_all(root: str, child: Agent, log: Log) -> None:
         parent = registry.load_agent(root, child["parent"]) if child["parent"] else None
         refusal = _refusal(root, child, parent)
         if parent is None or refusal:
-            log.write("report-dropped", agent=child["key"], message=report["id"], reason=refusal)
+            audit.write(root, "report-dropped", agent=child["key"], message=report["id"], reason=refusal)
         elif mailbox.load_message(root, report["id"]) is None:
             _send(root, child, parent, report)
         files.unlink(path)

@@ -15,6 +15,7 @@ from filelock import FileLock, Timeout
 
 from turnpost.config import Config
 from turnpost.core import (
+    audit,
     bell,
     clock,
     files,
@@ -31,7 +32,6 @@ from turnpost.core import (
 from turnpost.core.errors import HarnessError, LockBusy
 from turnpost.core.mailbox import Mailbox
 from turnpost.harness import Claude
-from turnpost.service.log import Log
 
 if TYPE_CHECKING:
     from turnpost.core.records import Agent, State
@@ -47,10 +47,9 @@ GONE_SECONDS = 20.0
 class Resumer:
     """Resumes one agent. Two coordinators, or a coordinator and a command, make one resume: a lock and a second look decide."""
 
-    def __init__(self, root: str, config: Config, log: Log) -> None:
+    def __init__(self, root: str, config: Config) -> None:
         self._root = root
         self._config = config
-        self._log = log
 
     def resume(self, key: str, *, stop_first: bool = False) -> bool:
         """Resume the agent if that is still wanted; whether it runs now. With `stop_first` a deaf session is ended before."""
@@ -121,7 +120,9 @@ class Resumer:
         started = claude.resume(
             state["session_id"], render.NUDGE, cwd=folder, on_start=lambda pid: self._note_command(key, pid)
         )
-        self._log.write("resume", agent=key, session=state["session_id"], cwd=folder, copy=started.copy)
+        audit.write(
+            self._root, "resume", agent=key, session=state["session_id"], cwd=folder, copy=started.copy
+        )
         end = clock.monotonic() + self._config.resume_confirm_seconds
         if started.copy:
             self._adopt(claude, key, started.copy, state["session_id"], end)
@@ -158,7 +159,7 @@ class Resumer:
             return
         adopted = copy == key or fork.adopt(self._root, key, copy)
         ended = not adopted and fork.discard(self._root, copy)
-        self._log.write("relink", agent=key, session=found[0], adopted=adopted, ended=ended)
+        audit.write(self._root, "relink", agent=key, session=found[0], adopted=adopted, ended=ended)
         if adopted:
             self._retire(key, original)
         elif ended:
@@ -195,7 +196,7 @@ class Resumer:
                 store.save_state(self._root, key, state)
         except LockBusy:
             pass  # the pending note runs out by itself
-        self._log.write("resume-failed", agent=key, error=error)
+        audit.write(self._root, "resume-failed", agent=key, error=error)
 
 
 def runs(claude: Claude, session_id: str) -> bool:
