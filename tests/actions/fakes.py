@@ -5,6 +5,7 @@ from __future__ import annotations
 import json
 import os
 import subprocess
+import sys
 import uuid
 from pathlib import Path
 from typing import TYPE_CHECKING
@@ -56,6 +57,13 @@ class FakeHome:
         state["since"] = clock.now() - ago
         store.save_state(self.root, agent["key"], state)
         return agent
+
+    def claude(self, source: str) -> str:
+        """Make a `claude` of a Python program, in whose text `{folder}` is this folder; the path of it."""
+        program = self.folder / "claude"
+        program.write_text(f"#!{sys.executable}\n{source.format(folder=str(self.folder))}")
+        program.chmod(0o700)
+        return str(program)
 
     def team(self, *agents: Agent, name: str = "team", coordinator: Agent | None = None) -> Mission:
         """A running mission of these agents."""

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import json
-import sys
 import time
 from collections.abc import Callable
 from pathlib import Path
@@ -20,7 +19,7 @@ from turnpost.service.loop import Coordinator
 if TYPE_CHECKING:
     from turnpost.core.records import Agent
 
-CLAUDE = """#!{python}
+CLAUDE = """
 # `claude agents --json`: what the test has written; before that, what the test lets a hook do meanwhile.
 import os, sys
 folder = {folder!r}
@@ -35,10 +34,7 @@ Lists = Callable[..., None]
 @pytest.fixture
 def lists(home: FakeHome, monkeypatch: pytest.MonkeyPatch) -> Lists:
     """Say how Claude Code lists an agent's session."""
-    program = home.folder / "claude"
-    program.write_text(CLAUDE.format(python=sys.executable, folder=str(home.folder)))
-    program.chmod(0o700)
-    monkeypatch.setenv("TURNPOST_CLAUDE", str(program))
+    monkeypatch.setenv("TURNPOST_CLAUDE", home.claude(CLAUDE))
 
     def write(agent: Agent, status: str, *, runs: bool = True) -> None:
         one = {"sessionId": agent["sessions"][-1], "status": status, **({"pid": 1} if runs else {})}

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import sys
 from pathlib import Path
 
 import pytest
@@ -18,7 +17,7 @@ from turnpost.service.resume import Resumer, without_hooks
 if TYPE_CHECKING:
     from turnpost.core.records import Agent, State
 
-CLAUDE = """#!{python}
+CLAUDE = """
 import sys
 open({folder!r} + "/calls", "a").write(sys.argv[1] + "\\n")
 print("[]" if sys.argv[1] == "agents" else "backgrounded · 0a1b2c3d")
@@ -29,10 +28,7 @@ _QUICK = Config(resume_confirm_seconds=1.0)
 @pytest.fixture
 def claude(home: FakeHome, monkeypatch: pytest.MonkeyPatch) -> Path:
     """A `claude` that notes its calls and runs no session; the file with the calls."""
-    program = home.folder / "claude"
-    program.write_text(CLAUDE.format(python=sys.executable, folder=str(home.folder)))
-    program.chmod(0o700)
-    monkeypatch.setenv("TURNPOST_CLAUDE", str(program))
+    monkeypatch.setenv("TURNPOST_CLAUDE", home.claude(CLAUDE))
     monkeypatch.setenv("CLAUDE_CONFIG_DIR", str(home.folder / "config"))
     return home.folder / "calls"
 

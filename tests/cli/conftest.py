@@ -74,3 +74,20 @@ def start(home: FakeHome, *words: str, environment: dict[str, str] | None = None
         env={**os.environ, "TURNPOST_HOME": home.root, **(environment or {})}, timeout=60,
     )  # fmt: skip
     return Outcome(done.returncode, done.stdout.decode(), done.stderr.decode())
+
+
+def modules_of(home: FakeHome, *words: str) -> set[str]:
+    """The modules that a command has loaded when it ends, run as a process of its own."""
+    code = (
+        "import sys\n"
+        "from turnpost.actions import courier\n"
+        "courier.ensure = lambda root: ()\n"
+        "from turnpost.cli import main\n"
+        "try: main()\n"
+        "except SystemExit: print(sorted(sys.modules), file=sys.stderr)\n"
+    )
+    done = subprocess.run(
+        [sys.executable, "-c", code, *words], capture_output=True, text=True,
+        env={**os.environ, "TURNPOST_HOME": home.root},
+    )  # fmt: skip
+    return set(eval(done.stderr))

@@ -13,7 +13,7 @@ from pathlib import Path
 import pytest
 
 from tests.actions.fakes import FakeHome
-from tests.cli.conftest import start
+from tests.cli.conftest import modules_of, start
 from turnpost.actions import receipts, sending
 from turnpost.core import procs, sender
 
@@ -97,19 +97,7 @@ def test_a_session_that_turnpost_does_not_know_is_refused(home: FakeHome) -> Non
 
 def test_sending_loads_neither_pydantic_nor_what_other_commands_need(home: FakeHome) -> None:
     home.agent("beta", "working")
-    code = (
-        "import sys\n"
-        "from turnpost.actions import courier\n"
-        "courier.ensure = lambda root: ()\n"
-        "from turnpost.cli import main\n"
-        "try: main()\n"
-        "except SystemExit: print(sorted(sys.modules), file=sys.stderr)\n"
-    )
-    done = subprocess.run(
-        [sys.executable, "-c", code, "send", "beta", "hello"], capture_output=True, text=True,
-        env={**os.environ, "TURNPOST_HOME": home.root},
-    )  # fmt: skip
-    loaded = set(eval(done.stderr))
+    loaded = modules_of(home, "send", "beta", "hello")
     assert "turnpost.actions.sending" in loaded
     unwanted = {
         "pydantic", "watchdog", "filelock", "tomllib", "subprocess", "difflib", "turnpost.harness", "turnpost.install",

@@ -3,14 +3,13 @@
 from __future__ import annotations
 
 import os
-import subprocess
 import sys
 
 import pexpect
 import pytest
 
 from tests.actions.fakes import PERSON, FakeHome
-from tests.cli.conftest import Run
+from tests.cli.conftest import Run, modules_of
 from turnpost.actions import sending
 from turnpost.cli import columns, markdown
 from turnpost.core import sender
@@ -166,19 +165,7 @@ def test_on_a_terminal_a_thread_is_formatted(talk: FakeHome) -> None:
 @pytest.mark.process
 @pytest.mark.parametrize("words", [["thread", "alpha"], ["inbox", "--keep"], ["send", "alpha", "x"]])
 def test_a_pipe_and_a_send_load_no_markdown(talk: FakeHome, words: list[str]) -> None:
-    code = (
-        "import sys\n"
-        "from turnpost.actions import courier\n"
-        "courier.ensure = lambda root: ()\n"
-        "from turnpost.cli import main\n"
-        "try: main()\n"
-        "except SystemExit: print(sorted(sys.modules), file=sys.stderr)\n"
-    )
-    done = subprocess.run(
-        [sys.executable, "-c", code, *words], capture_output=True, text=True,
-        env={**os.environ, "TURNPOST_HOME": talk.root},
-    )  # fmt: skip
-    loaded = set(eval(done.stderr))
+    loaded = modules_of(talk, *words)
     assert loaded & {"rich", "markdown_it", "turnpost.cli.markdown", "pydantic"} == set()
     if words[0] == "send":
         assert (

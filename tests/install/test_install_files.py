@@ -49,18 +49,14 @@ ODD = '{"b": [1,  2],\n\n      "a": 1.0, "é": "\\u00e9"  }\n\n'
 
 
 @pytest.fixture(autouse=True)
-def world(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
+def world(own_home: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
     """A home, a project with spaces, accents and quotes in its path, and hook scripts of no consequence."""
-    hooks = tmp_path / "inst all's" / "hooks"
+    hooks = own_home / "inst all's" / "hooks"
     hooks.mkdir(parents=True)
     for name in SCRIPTS:
         (hooks / f"{name}.py").write_text("")
     monkeypatch.setattr("turnpost.install.merge.hooks_dir", lambda: hooks)
-    monkeypatch.setenv("TURNPOST_HOME", str(tmp_path / "state"))
-    monkeypatch.setenv("HOME", str(tmp_path / "home"))
-    monkeypatch.delenv("CLAUDE_CONFIG_DIR", raising=False)
-    (tmp_path / "home").mkdir()
-    return tmp_path
+    return own_home
 
 
 @pytest.fixture

@@ -19,13 +19,9 @@ MINE = (
 
 
 @pytest.fixture(autouse=True)
-def world(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
+def world(own_home: Path) -> Path:
     """A home and its project."""
-    monkeypatch.setenv("TURNPOST_HOME", str(tmp_path / "state"))
-    monkeypatch.setenv("HOME", str(tmp_path / "home"))
-    monkeypatch.delenv("CLAUDE_CONFIG_DIR", raising=False)
-    (tmp_path / "home").mkdir()
-    return tmp_path
+    return own_home
 
 
 @pytest.fixture
