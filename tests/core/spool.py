@@ -53,6 +53,15 @@ def send(root: str, body: str, *agents: Agent, urgent: bool = False) -> str:
     return sent["id"]
 
 
+def put(root: str, message: Message, one: Agent) -> None:
+    """Add a message to a queue without a bell; the mailbox's lock is the caller's."""
+    box = mailbox.Mailbox(root, one["key"])
+    folder = mailbox.message_folder(root, message["id"])
+    files.mkdir(folder)
+    with files.Linked(f"{folder}/message.json", store.pack(message)) as record:
+        record.link(box.place(message, box.waiting()))
+
+
 def receipt(root: str, one: Agent, message_id: str) -> Receipt:
     """How far a message has come. It must be known."""
     found = mailbox.Mailbox(root, one["key"]).receipt(message_id)

@@ -67,6 +67,14 @@ def test_damaged_counters_and_links_count_nothing_and_stop_nobody(tmp_path: Path
     loops.count(root, "ag-a", "ag-b", 1.0, Budget())
     Path(home.pair(root, "ag-a", "ag-b")).write_bytes(b"\xff\x00 nonsense")
     os.symlink("/etc/passwd", home.pair(root, "ag-a", "ag-b") + ".1")
-    Path(home.heard(root, "ag-a")).write_text("{")
     assert loops.moments(root, "ag-a", "ag-b") == []
+
+
+def test_when_the_person_wrote_last_is_kept_for_each_agent(tmp_path: Path) -> None:
+    root = str(tmp_path)
     assert loops.person_at(root, "ag-a", "ag-b") == 0.0
+    loops.person_wrote(root, "ag-a", 1_700_000_000.25)
+    loops.person_wrote(root, "ag-b", 1_700_000_001.25)
+    loops.person_wrote(root, "ag-a", 1_700_000_002.25)
+    assert loops.person_at(root, "ag-a") == pytest.approx(1_700_000_002.25, abs=1e-3)
+    assert loops.person_at(root, "ag-b", "ag-c") == pytest.approx(1_700_000_001.25, abs=1e-3)

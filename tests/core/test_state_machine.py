@@ -253,7 +253,7 @@ class SpoolMachine(RuleBasedStateMachine):
             # The attempts of this test have no end.
             for name in box.waiting():
                 entry = store.load(f"{box.queue}/{name}")
-                if entry is not None and entry["attempts"] > 1:
+                if entry is not None and entry.get("attempts", 0) > 1:
                     Path(f"{box.queue}/{name}").write_bytes(store.pack({**entry, "attempts": 1}))
             return box.claim(
                 "stop-block", room, mailbox.make_claim(talk.pid, str(talk.transcript)), recipient=talk.agent["name"],

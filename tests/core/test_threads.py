@@ -133,7 +133,7 @@ def test_a_send_that_fails_after_it_was_indexed_leaves_no_note_and_closes_no_que
         }
 
     before = notes()
-    monkeypatch.setattr(files, "move", full)
+    monkeypatch.setattr(files.Linked, "move", full)
     for sender, to, kind in ((person, alpha, "answer"), (alpha, person, "question")):
         with pytest.raises(OSError, match="full"):
             send(root, sender, to, kind=kind, reply_to=asked["id"])

@@ -28,7 +28,7 @@ DOWN = Facts(False, None, None, record=False, locked=False)
 def receipt(age: float, **changed: Any) -> Receipt:
     made: Receipt = {
         "v": 1, "id": "msg-1", "state": "queued", "queued_at": NOW - age, "claimed_at": None, "delivered_at": None,
-        "read_at": None, "boundary": None, "session_id": None, "attempts": 0, "digest": "",
+        "read_at": None, "boundary": None, "session_id": None, "attempts": 0,
     }  # fmt: skip
     made.update(changed)  # type: ignore[typeddict-item]
     return made

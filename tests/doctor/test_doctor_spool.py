@@ -136,9 +136,9 @@ def test_a_damaged_entry_and_a_lost_message_are_named(home: FakeHome) -> None:
     first, second = (mailing.send(home.root, body, agent) for body in ("one", "two"))
     box = home.box(agent)
     entry = Path(box.queue, box.waiting()[0])
-    entry.write_bytes(b"\0\0")
+    files.write(str(entry), b"\0\0")
     message = next(Path(home.root, "messages").glob(f"*/{second}/message.json"))
-    message.write_bytes(b"")
+    files.write(str(message), b"")
     assert first in str(entry)
     assert spool.damaged(home.root) == [str(entry), str(message)]
 

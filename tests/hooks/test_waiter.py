@@ -27,10 +27,7 @@ def land_together(session: FakeSession, bodies: list[str]) -> list[str]:
     with box.lock():
         for body in bodies:
             message = spool.message(body, session.agent)
-            folder = mailbox.message_folder(session.root, message["id"])
-            files.mkdir(folder)
-            files.write(f"{folder}/message.json", store.pack(message))
-            box.put(message, "", clock.now())
+            spool.put(session.root, message, session.agent)
             sent.append(message["id"])
             bell.ring_waiter(session.root, session.key)
     return sent

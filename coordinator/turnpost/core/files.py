@@ -11,6 +11,7 @@ import errno
 import fcntl
 import os
 import stat
+import sys
 
 from turnpost.core import clock
 from turnpost.core.errors import BadFile, LockBusy
@@ -20,6 +21,8 @@ if TYPE_CHECKING:
     from types import TracebackType
 
 RECORD_LIMIT = 4 * 1024 * 1024
+_NAMES_GO_ALONG = sys.platform.startswith("linux")
+"""Whether an fsync of a file also keeps the names it has just got: ext4, XFS, btrfs and F2FS all write them with it."""
 _counter = 0
 
 
@@ -82,7 +85,7 @@ def read(path: str, limit: int = RECORD_LIMIT) -> bytes:
                 f"{path} has {info.st_size} bytes, over the limit of {limit}", size=info.st_size, limit=limit
             )
         parts: list[bytes] = []
-        room = limit
+        room = info.st_size  # what is replaced is another file, so this one does not grow
         while room > 0 and (part := os.read(fd, min(room, 1 << 20))):
             parts.append(part)
             room -= len(part)
@@ -93,7 +96,7 @@ def read(path: str, limit: int = RECORD_LIMIT) -> bytes:
 
 def write(path: str, data: bytes, *, durable: bool = True, mode: int = 0o600) -> None:
     """Replace `path` by `data` in one step. Raises OSError (disk full, read-only, …) and then leaves the old file."""
-    temporary = _temporary(path, data, durable, mode)
+    temporary = _complete(path, data, durable, mode)
     try:
         os.rename(temporary, path)
     except BaseException:
@@ -103,9 +106,61 @@ def write(path: str, data: bytes, *, durable: bool = True, mode: int = 0o600) ->
         sync_folder(os.path.dirname(path))
 
 
+class Linked:
+    """A private file under several names, durable under all of them after one `sync`; a context manager.
+
+    With `data` it is new, else the one that has the name. The names are given before the sync, which is what a disk is
+    waited for: one for all of them costs a third of one for each. Raises OSError.
+    """
+
+    def __init__(self, path: str, data: bytes | None = None) -> None:
+        self._path = path
+        self._names = [path]
+        if data is None:
+            self._fd = os.open(path, os.O_RDONLY | os.O_NOFOLLOW | os.O_NONBLOCK | os.O_CLOEXEC)
+            return
+        temporary, self._fd = _temporary(path, data, 0o600)
+        try:
+            os.rename(temporary, path)
+        except BaseException:
+            os.close(self._fd)
+            unlink(temporary)
+            raise
+
+    def link(self, path: str) -> None:
+        """Give it one more name, which nothing else may have."""
+        os.link(self._path, path, follow_symlinks=False)
+        self._names.append(path)
+
+    def move(self, path: str) -> None:
+        """Give it another name in place of its first."""
+        os.rename(self._path, path)
+        self._names[0] = self._path = path
+
+    def sync(self) -> None:
+        """Make the file and its names survive a power cut."""
+        os.fsync(self._fd)
+        if not _NAMES_GO_ALONG:
+            for folder in {os.path.dirname(name) for name in self._names}:
+                sync_folder(folder)
+
+    def remove(self) -> None:
+        """Take all its names away."""
+        for name in self._names:
+            unlink(name)
+
+    def __enter__(self) -> Linked:
+        return self
+
+    def __exit__(
+        self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None
+    ) -> None:
+        os.close(self._fd)
+
+
 def create(path: str, data: bytes, *, durable: bool = True) -> bool:
     """Write `path` only if nothing has that name; False when something has. The link call decides between rivals."""
-    temporary = _temporary(path, data, durable, 0o600)
+    temporary = _complete(path, data, durable, 0o600)
     try:
         os.link(temporary, path, follow_symlinks=False)
     except FileExistsError:
@@ -130,13 +185,41 @@ def unlink(path: str) -> None:
         pass
 
 
-def touch(path: str) -> None:
-    """Make sure an empty file of this name exists and its time is new: a bell for whoever watches the folder."""
-    fd = os.open(path, os.O_WRONLY | os.O_CREAT | os.O_NOFOLLOW | os.O_NONBLOCK | os.O_CLOEXEC, 0o600)
+def rmdir(path: str) -> None:
+    """Remove a folder if it is there and empty."""
     try:
-        os.utime(fd)
-    finally:
-        os.close(fd)
+        os.rmdir(path)
+    except OSError:
+        pass
+
+
+def mark(path: str) -> None:
+    """Make sure an empty file of this name exists, in a folder that is made when it is missing."""
+    flags = os.O_WRONLY | os.O_CREAT | os.O_NOFOLLOW | os.O_NONBLOCK | os.O_CLOEXEC
+    try:
+        os.close(os.open(path, flags, 0o600))
+    except FileNotFoundError:
+        mkdir(os.path.dirname(path))
+        os.close(os.open(path, flags, 0o600))
+
+
+def touch(path: str, moment: float | None = None) -> None:
+    """Make sure an empty file of this name exists and its time is now, or `moment`: a bell for whoever watches the folder."""
+    times = None if moment is None else (moment, moment)
+    try:
+        os.utime(path, times, follow_symlinks=False)
+    except FileNotFoundError:
+        mark(path)
+        if times:
+            os.utime(path, times, follow_symlinks=False)
+
+
+def time_of(path: str) -> float:
+    """When a file was touched last, 0 for one that is not there."""
+    try:
+        return os.lstat(path).st_mtime
+    except OSError:
+        return 0.0
 
 
 def fifo(path: str) -> None:
@@ -242,7 +325,22 @@ class Lock:
         self._fd = -1
 
 
-def _temporary(path: str, data: bytes, durable: bool, mode: int) -> str:
+def _complete(path: str, data: bytes, durable: bool, mode: int) -> str:
+    """A closed temporary file with this content, beside where it will be."""
+    temporary, fd = _temporary(path, data, mode)
+    try:
+        if durable:
+            os.fsync(fd)
+    except BaseException:
+        unlink(temporary)
+        raise
+    finally:
+        os.close(fd)
+    return temporary
+
+
+def _temporary(path: str, data: bytes, mode: int) -> tuple[str, int]:
+    """The same, open."""
     global _counter
     _counter += 1
     folder, _, base = path.rpartition("/")
@@ -258,11 +356,8 @@ def _temporary(path: str, data: bytes, durable: bool, mode: int) -> str:
         view = memoryview(data)
         while view:
             view = view[os.write(fd, view) :]
-        if durable:
-            os.fsync(fd)
     except BaseException:
         os.close(fd)
         unlink(temporary)
         raise
-    os.close(fd)
-    return temporary
+    return temporary, fd

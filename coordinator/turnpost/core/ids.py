@@ -18,13 +18,7 @@ def new(prefix: str, moment: float) -> str:
 def is_id(text: str, prefix: str) -> bool:
     """Whether a text has the form of an id (and so may be part of a path)."""
     head, dash, tail = text.partition("-")
-    return (
-        bool(dash)
-        and head == prefix
-        and len(tail) == 26
-        and all(c in _DIGITS for c in tail)
-        and tail[0] <= "7"
-    )
+    return bool(dash) and head == prefix and len(tail) == 26 and not tail.strip(_DIGITS) and tail[0] <= "7"
 
 
 def day(identifier: str) -> str:

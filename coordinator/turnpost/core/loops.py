@@ -8,7 +8,7 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING, NamedTuple
 
-from turnpost.core import files, home, store
+from turnpost.core import files, home
 from turnpost.core.errors import BadFile
 
 if TYPE_CHECKING:
@@ -77,14 +77,12 @@ def count(root: str, one: str, other: str, now: float, budget: Budget) -> None:
 
 def person_wrote(root: str, key: str, now: float) -> None:
     """Note that the person wrote to an agent: its pairs begin anew."""
-    files.mkdir(home.loops(root))
-    files.write(home.heard(root, key), store.pack({"v": 1, "at": now}), durable=False)
+    files.touch(home.heard(root, key), now)
 
 
 def person_at(root: str, *keys: str) -> float:
     """When the person last wrote to one of these agents; 0 for never."""
-    found = [store.load(home.heard(root, key), ("at",)) for key in keys]
-    return max((float(record["at"]) for record in found if record), default=0.0)
+    return max(files.time_of(home.heard(root, key)) for key in keys)
 
 
 def _moments(path: str) -> list[float]:

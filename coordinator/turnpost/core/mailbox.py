@@ -1,9 +1,10 @@
 """One agent's mail: what waits, what is on its way, and the moves between.
 
 A message is one small file per recipient. Its folder is its state: `queue/` waits, `claimed/` is on its way, the
-message's own folder holds what is final. The file's name carries order and id, so a damaged file is rebuilt from its
-name and its message; the content only adds times. Every move is one rename, so a process killed at any instant leaves
-the message in exactly one place.
+message's own folder holds what is final. It begins as a second name of the message's file; the first claim puts a
+receipt in its place. The name carries order and id, so a damaged receipt is rebuilt from its name and its message; the
+content only adds times. Every move is one rename, so a process killed at any instant leaves the message in exactly one
+place.
 """
 
 from __future__ import annotations
@@ -49,23 +50,12 @@ class Mailbox:
         """Whether a person keeps this agent from being woken."""
         return files.exists(self.folder + "/hold")
 
-    def put(self, message: Message, digest: str, now: float) -> None:
-        """Add a message at the end of the queue, durably. One that is there already, in whatever state, stays as it is."""
-        here = [*self.waiting(), *self.in_flight()]
-        if any(entry_id(name) == message["id"] for name in here) or files.exists(self._final(message["id"])):
-            return
-        sequence = 1 + max((int(name[:10]) for name in here), default=0)
+    def place(self, message: Message, waiting: list[str]) -> str:
+        """The path of the entry that puts a message at the end of the queue, after all that is `waiting`."""
+        last = [name for names in (waiting, self.in_flight()) for name in names[-1:]]
+        sequence = 1 + max((int(name[:10]) for name in last), default=0)
         flags = ("u" if message["urgent"] or "~" in self.key else "") + ("q" if message.get("quiet") else "")
-        name = f"{sequence:010d}-{message['id']}" + (f"-{flags}" if flags else "")
-        receipt = _fresh(message["id"], now)
-        receipt["digest"] = digest
-        files.write(f"{self.queue}/{name}", store.pack(receipt))
-
-    def withdraw(self, message_id: str) -> None:
-        """Remove a message whose sending failed; nobody has seen it, since the lock was never let go."""
-        for name in self.waiting():
-            if entry_id(name) == message_id:
-                files.unlink(f"{self.queue}/{name}")
+        return f"{self.queue}/{sequence:010d}-{message['id']}" + (f"-{flags}" if flags else "")
 
     def claim(
         self,
@@ -321,10 +311,16 @@ class Mailbox:
         return f"{message_folder(self.root, message_id)}/{self.key}.json"
 
     def _receipt(self, folder: str, name: str) -> Receipt:
-        """An entry's receipt; a damaged one is made anew from its name, so damage never costs the message."""
+        """An entry's receipt. Before the first claim an entry is the message itself, by another name.
+
+        A damaged one is made anew from its name, so damage never costs the message.
+        """
         loaded = store.load(f"{folder}/{name}")
         fresh = _fresh(entry_id(name), clock.now())
         if loaded is None or loaded.get("id") != fresh["id"]:
+            return fresh
+        if "attempts" not in loaded:
+            fresh["queued_at"] = loaded.get("sent", fresh["queued_at"])
             return fresh
         fresh.update(loaded)  # type: ignore[typeddict-item]
         return fresh
@@ -337,13 +333,12 @@ class Mailbox:
 
 def _is_entry(name: str) -> bool:
     """Whether a name in a queue is one of ours: a stranger's file there stops nobody's mail."""
-    order, dash, rest = name[:10], name[10:11], name[ENTRY_NAME:]
     return (
-        order.isdigit()
-        and len(order) == 10
-        and dash == "-"
+        name[10:15] == "-msg-"
+        and name[:10].isdecimal()
+        and name.isascii()
         and ids.is_id(entry_id(name), "msg")
-        and rest in ("", "-u", "-q", "-uq")
+        and name[ENTRY_NAME:] in ("", "-u", "-q", "-uq")
     )
 
 
@@ -395,5 +390,5 @@ def make_claim(pid: int, transcript_path: str) -> Claim:
 def _fresh(message_id: str, now: float) -> Receipt:
     return {
         "v": 1, "id": message_id, "state": "queued", "queued_at": now, "claimed_at": None, "delivered_at": None,
-        "read_at": None, "boundary": None, "session_id": None, "attempts": 0, "digest": "", "claim": None,
+        "read_at": None, "boundary": None, "session_id": None, "attempts": 0, "claim": None,
     }  # fmt: skip

@@ -19,16 +19,17 @@ from turnpost.core import (
     text,
     threads,
 )
-from turnpost.core.errors import Refused
+from turnpost.core.errors import BadFile, Refused
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
-    from collections.abc import Sequence
+    from collections.abc import Mapping, Sequence
 
     from turnpost.core.records import Agent, Message, Party
 
 BODY_LIMIT = 8_000
 MAILBOX_LIMIT = 64
+_RECENT = 64
 
 
 def check_body(body: str, limit: int = BODY_LIMIT, whose: str = "") -> str:
@@ -106,6 +107,7 @@ def send(
     digest = hashlib.sha256(f"{message['sender']['key']}\0{message['body']}".encode()).hexdigest()[:24]
     boxes = [mailbox.Mailbox(root, key) for key in sorted({agent["key"] for agent in recipients})]
     copies: dict[str, int] = {}
+    waiting: dict[str, list[str]] = {}
     with ExitStack() as stack:
         for box in boxes:
             stack.enter_context(box.lock(5.0))
@@ -113,18 +115,23 @@ def send(
             name = next(agent["name"] for agent in recipients if agent["key"] == box.key)
             if subagents.is_subagent(box.key):
                 _check_lives(root, box.key, name)
-            _check_room(box, name, subagent_limit if subagents.is_subagent(box.key) else limit)
-        try:
-            files.write(f"{home.outbox(root)}/{message['id']}.json", store.pack(message))
-            for box in boxes:
-                copies[box.key] = _count_copy(box, digest)
-                box.put(message, digest, clock.now())
-                _announce(root, box.key)
-            _keep(root, message)
-        except OSError:
-            _take_back(root, message, boxes)
-            raise
+            waiting[box.key] = box.waiting()
+            _check_room(
+                len(waiting[box.key]),
+                name,
+                box.key,
+                subagent_limit if subagents.is_subagent(box.key) else limit,
+            )
+        with files.Linked(_under_way(root, message["id"]), store.pack(message)) as record:
+            try:
+                _spread(
+                    root, message, record, {box.key: box.place(message, waiting[box.key]) for box in boxes}
+                )
+            except OSError:
+                _take_back(root, message, record)
+                raise
         for box in boxes:  # while they are locked, so that no claim is told before it
+            copies[box.key] = _count_copy(box, digest)
             audit.moved(
                 root, "send", message, box.key, thread=message["thread"], urgent=message["urgent"],
                 redacted=message.get("redacted", 0),
@@ -148,12 +155,14 @@ def recover(root: str, older_than: float = 10.0) -> list[str]:
             boxes = [box for box in boxes if files.exists(box.queue)]
             for box in boxes:
                 stack.enter_context(box.lock(5.0))
-            if not files.exists(f"{home.outbox(root)}/{name}"):
+            if not files.exists(_under_way(root, message_id)):
                 continue  # its sender was only slow
-            for box in boxes:
-                box.put(message, "", clock.now())
-                _announce(root, box.key)
-            _keep(root, message)
+            places = {
+                box.key: box.place(message, box.waiting()) if box.receipt(message_id) is None else None
+                for box in boxes
+            }
+            with files.Linked(_under_way(root, message_id)) as record:
+                _spread(root, message, record, places)
             for box in boxes:
                 audit.moved(root, "send-recovered", message, box.key)
         for box in boxes:
@@ -162,19 +171,36 @@ def recover(root: str, older_than: float = 10.0) -> list[str]:
     return finished
 
 
-def _take_back(root: str, message: Message, boxes: Sequence[mailbox.Mailbox]) -> None:
+def _spread(root: str, message: Message, record: files.Linked, places: Mapping[str, str | None]) -> None:
+    """Give a record in the outbox its places in the queues that miss it and in its own folder, and make all of them durable.
+
+    In the outbox it is all recipients' or nobody's: killed anywhere before the move, `recover` does this again.
+    """
+    for key, place in places.items():
+        if place:
+            record.link(place)
+        _announce(root, key)
+    folder = mailbox.message_folder(root, message["id"])
+    files.mkdir(folder)
+    threads.index(root, message)
+    record.move(f"{folder}/message.json")
+    record.sync()
+
+
+def _take_back(root: str, message: Message, record: files.Linked) -> None:
     """Undo a send that failed half way (disk full), under its locks: its sender is told so, and will send again."""
-    for box in boxes:
-        box.withdraw(message["id"])
-    files.unlink(f"{home.outbox(root)}/{message['id']}.json")
-    files.unlink(f"{mailbox.message_folder(root, message['id'])}/message.json")
+    record.remove()
     threads.forget(root, message)
+    files.rmdir(mailbox.message_folder(root, message["id"]))
 
 
-def _check_room(box: mailbox.Mailbox, name: str, limit: int) -> None:
-    waiting = len(box.waiting())
+def _under_way(root: str, message_id: str) -> str:
+    return f"{home.outbox(root)}/{message_id}.json"
+
+
+def _check_room(waiting: int, name: str, key: str, limit: int) -> None:
     if waiting >= limit:
-        whose = " for a subagent" if subagents.is_subagent(box.key) else ""
+        whose = " for a subagent" if subagents.is_subagent(key) else ""
         raise Refused(
             f"refused by rule 'mailbox-full': {waiting} messages wait for {name}, the limit{whose} is {limit}; "
             "wait until some are read, or cancel some",
@@ -198,20 +224,18 @@ def _announce(root: str, key: str) -> None:
         subagents.announce(root, key)
 
 
-def _keep(root: str, message: Message) -> None:
-    folder = mailbox.message_folder(root, message["id"])
-    files.mkdir(folder)
-    # Before the move: a send killed in between is finished by `recover`, which indexes once more.
-    threads.index(root, message)
-    files.move(f"{home.outbox(root)}/{message['id']}.json", f"{folder}/message.json")
-    for path in (folder, folder.rpartition("/")[0]):
-        files.sync_folder(path)
-
-
 def _count_copy(box: mailbox.Mailbox, digest: str) -> int:
-    """Remember a body among the mailbox's last sixty-four; how often it is there now."""
-    path = box.folder + "/recent"
-    recent = (store.load(path) or {}).get("digests", [])
-    recent = [*recent[-63:], digest] if isinstance(recent, list) else [digest]
-    files.write(path, store.pack({"v": 1, "digests": recent}), durable=False)
-    return recent.count(digest)
+    """Remember a body among the last of the mailbox; how often it is there now."""
+    path, line = box.folder + "/recent", digest.encode()
+    try:
+        found = files.read(path).split()
+    except (OSError, BadFile):
+        found = []
+    try:
+        if len(found) < 2 * _RECENT:
+            files.append(path, line + b"\n", files.RECORD_LIMIT)
+        else:
+            files.write(path, b"\n".join([*found[-_RECENT:], line, b""]), durable=False)
+    except OSError:
+        pass  # the message is sent, whatever becomes of a count
+    return 1 + found[1 - _RECENT :].count(line)

@@ -68,7 +68,6 @@ if TYPE_CHECKING:
         boundary: Boundary | None
         session_id: str | None
         attempts: int
-        digest: str
         reason: NotRequired[str | None]
         reminders: NotRequired[int]
         nudges: NotRequired[int]

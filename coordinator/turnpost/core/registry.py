@@ -19,6 +19,8 @@ LAYOUT = ("agents", "names", "sessions", "pids", "messages", "outbox", "pending"
 
 def prepare(root: str) -> None:
     """Make the folders of a spool; ones that are there stay."""
+    if files.exists(f"{root}/{LAYOUT[-1]}"):
+        return  # the last to be made
     for folder in LAYOUT:
         files.mkdir(f"{root}/{folder}")
 

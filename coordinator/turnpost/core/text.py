@@ -20,6 +20,8 @@ def clean(body: str) -> tuple[str, int]:
 
     NUL and lone surrogates are no text that JSON, UTF-8 and a model all accept: each becomes U+FFFD.
     """
+    if body.isascii() and "\0" not in body:
+        return body, 0
     fixed = "".join("\ufffd" if c == "\0" or "\ud800" <= c <= "\udfff" else c for c in body)
     return fixed, sum(a != b for a, b in zip(body, fixed, strict=True))
 

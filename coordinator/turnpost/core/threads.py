@@ -111,8 +111,7 @@ def index(root: str, message: Message) -> None:
     added: a send that fails after this is taken back, and an answer must not have closed its question then.
     """
     for path in _notes(root, message):
-        files.mkdir(path.rpartition("/")[0])
-        files.touch(path)
+        files.mark(path)
     if _asks_the_person(message):
         files.mkdir(home.asked(root))
         files.create(f"{home.asked(root)}/{message['id']}", b"")
