@@ -1,6 +1,6 @@
 """A pytest plugin: how long each tier of tests took, printed at the end of the run.
 
-A tier is a test's ``real`` or ``process`` mark, else the folder under ``tests`` it lies in.
+A tier is a test's ``contract``, ``real`` or ``process`` mark, ``property`` for one that hypothesis drives, else ``unit``.
 Loaded by name (``-p tests.tier_times``), so that a plain ``pytest`` run stays plain.
 """
 
@@ -8,17 +8,21 @@ from collections import defaultdict
 
 import pytest
 
-_MARKED_TIERS = ("real", "process")
+_TIERS = ("contract", "real", "process", "property")
 _seconds: dict[str, float] = defaultdict(float)
 _tests: dict[str, set[str]] = defaultdict(set)
 
 
+@pytest.hookimpl(trylast=True)
+def pytest_itemcollected(item: pytest.Item) -> None:
+    """Marks what hypothesis drives: a function it wraps, or a state machine."""
+    test = getattr(item, "obj", None)
+    if getattr(test, "is_hypothesis_test", False):
+        item.add_marker(pytest.mark.property)
+
+
 def _tier(report: pytest.TestReport) -> str:
-    for mark in _MARKED_TIERS:
-        if mark in report.keywords:
-            return mark
-    folders = report.nodeid.partition("::")[0].split("/")[1:-1]
-    return folders[0] if folders else "tests"
+    return next((tier for tier in _TIERS if tier in report.keywords), "unit")
 
 
 def pytest_runtest_logreport(report: pytest.TestReport) -> None:

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import errno
+import os
 from pathlib import Path
 
 import pytest
@@ -210,3 +212,34 @@ def test_a_send_that_fails_at_any_step_leaves_nothing_to_be_delivered_later(
         assert outbox.recover(root, older_than=-1.0) == []
     assert steps >= 6
     assert [len(mailbox.Mailbox(root, one["key"]).waiting()) for one in pair] == [1, 1]
+
+
+def test_a_send_waits_for_the_disk_once_however_many_get_it(
+    root: str, pair: tuple[Agent, Agent], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    synced: list[int] = []
+    monkeypatch.setattr(os, "fsync", synced.append)
+    monkeypatch.setattr(files, "_NAMES_GO_ALONG", True)
+    spool.send(root, "to both", *pair)
+    assert len(synced) == 1
+    synced.clear()
+    monkeypatch.setattr(files, "_NAMES_GO_ALONG", False)
+    spool.send(root, "to both, where a file's names do not go along with it", *pair)
+    assert len(synced) == 1 + 3  # the file, two queues, its own folder
+
+
+def test_a_send_whose_fsync_fails_has_sent_nothing(
+    root: str, pair: tuple[Agent, Agent], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    spool.send(root, "before", *pair)
+    before = spool.tree(root)
+
+    def broken(_fd: int) -> None:
+        raise OSError(errno.EIO, "the disk is broken")
+
+    monkeypatch.setattr(os, "fsync", broken)
+    with pytest.raises(OSError, match="broken"):
+        spool.send(root, "not sent", *pair)
+    monkeypatch.undo()
+    assert spool.tree(root) == before
+    assert [spool.bodies(root, one) for one in pair] == [["before"], ["before"]]
