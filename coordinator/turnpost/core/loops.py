@@ -9,7 +9,7 @@ from __future__ import annotations
 from typing import TYPE_CHECKING, NamedTuple
 
 from turnpost.core import files, home, store
-from turnpost.core.errors import BadFile
+from turnpost.core.errors import BadFile, Newer
 
 if TYPE_CHECKING:
     from collections.abc import Sequence
@@ -78,6 +78,10 @@ def count(root: str, one: str, other: str, now: float, budget: Budget) -> None:
 def person_wrote(root: str, key: str, now: float) -> None:
     """Note that the person wrote to an agent: its pairs begin anew."""
     files.mkdir(home.loops(root))
+    try:
+        store.load(home.heard(root, key))
+    except Newer:
+        return
     files.write(home.heard(root, key), store.pack({"v": 1, "at": now}), durable=False)
 
 

@@ -19,7 +19,7 @@ from turnpost.core import (
     text,
     threads,
 )
-from turnpost.core.errors import Refused
+from turnpost.core.errors import Newer, Refused
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
@@ -139,7 +139,7 @@ def recover(root: str, older_than: float = 10.0) -> list[str]:
     finished: list[str] = []
     for name in files.names(home.outbox(root)):
         message_id = name.removesuffix(".json")
-        message = mailbox.load_message(root, message_id)
+        message = store.if_known(mailbox.load_message, root, message_id)
         if message is None or clock.now() - message["sent"] < older_than:
             continue
         with ExitStack() as stack:
@@ -211,7 +211,10 @@ def _keep(root: str, message: Message) -> None:
 def _count_copy(box: mailbox.Mailbox, digest: str) -> int:
     """Remember a body among the mailbox's last sixty-four; how often it is there now."""
     path = box.folder + "/recent"
-    recent = (store.load(path) or {}).get("digests", [])
+    try:
+        recent = (store.load(path) or {}).get("digests", [])
+    except Newer:
+        return 1
     recent = [*recent[-63:], digest] if isinstance(recent, list) else [digest]
     files.write(path, store.pack({"v": 1, "digests": recent}), durable=False)
     return recent.count(digest)
