@@ -22,7 +22,7 @@ from typing import Any
 from turnpost.core import clock, registry
 from turnpost.core.records import TYPE_CHECKING
 from turnpost.install.interpreter import default_python
-from turnpost.install.merge import hooks_block
+from turnpost.install.merge import hooks_block, is_ours
 
 if TYPE_CHECKING:
     from turnpost.core.records import Agent
@@ -90,6 +90,7 @@ class FakeSession:
     entrypoint: str = "cli"
     background: bool = False
     hooks: Path | None = None  # another folder of hook scripts
+    settings: Path | None = None  # a settings file whose hooks run, whoever wrote it
     prefix: tuple[str, ...] = ()  # a program that runs the hook
     env: dict[str, str] = field(default_factory=dict)
     answers: bool = True  # whether the model answers; False stands for an API that fails
@@ -100,8 +101,15 @@ class FakeSession:
         self.project = self.folder / "project"
         self.project.mkdir(parents=True, exist_ok=True)
         self.transcript.touch()
-        self._block = hooks_block(python(), self.hooks)
+        self.reload()
         self._begin()
+
+    def reload(self) -> None:
+        """Take the hooks as they are installed now."""
+        if self.settings is None:
+            self._block = hooks_block(python(), self.hooks)
+        else:
+            self._block = json.loads(self.settings.read_bytes())["hooks"]
 
     # What happens to a session.
 
@@ -115,9 +123,9 @@ class FakeSession:
             self.transcript.touch()
         return self.hook("SessionStart", source=source)
 
-    def prompt(self, text: str = "go on") -> Ran:
+    def prompt(self, text: str = "go on", **payload: Any) -> Ran:
         """The person, or a resume, gives a prompt: the turn begins."""
-        ran = self.hook("UserPromptSubmit", prompt=text)
+        ran = self.hook("UserPromptSubmit", prompt=text, **payload)
         self._write("user", message={"role": "user", "content": text}, origin={"kind": "human"})
         self._request(self._context(ran, "UserPromptSubmit"))
         return ran
@@ -259,7 +267,7 @@ class FakeSession:
 
     def entries(self, event: str) -> list[dict[str, Any]]:
         """The hooks installed for an event."""
-        return [entry for group in self._block[event] for entry in group["hooks"]]
+        return [entry for group in self._block[event] for entry in group["hooks"] if is_ours(entry)]
 
     def environment(self) -> dict[str, str]:
         """What Claude Code gives its hooks."""

@@ -8,7 +8,7 @@ from turnpost import policy, redaction
 from turnpost.actions import people, permits
 from turnpost.actions.audited import refusals
 from turnpost.actions.results import Agents, AgentView, Renamed, SubagentView
-from turnpost.core import audit, clock, files, missions, registry, subagents
+from turnpost.core import audit, clock, files, missions, registry, store, subagents
 from turnpost.core.sender import Speaker
 
 if TYPE_CHECKING:
@@ -16,8 +16,9 @@ if TYPE_CHECKING:
 
 
 def agents(root: str) -> Agents:
-    """Every agent this home knows, by name."""
-    return Agents(tuple(view(root, agent) for agent in registry.everyone(root)))
+    """Every agent this home knows, by name; `doctor` names those that a newer turnpost wrote."""
+    found = (store.if_known(view, root, agent) for agent in registry.everyone(root))
+    return Agents(tuple(one for one in found if one is not None))
 
 
 def view(root: str, agent: Agent) -> AgentView:

@@ -8,7 +8,7 @@ from turnpost.actions import receipts, searching
 from turnpost.actions.results import Found, Thread, ThreadLine, Threads
 from turnpost.actions.searching import EVERYTHING, Query
 from turnpost.actions.seeing import Eyes
-from turnpost.core import clock, ids, mailbox, missions, registry, text, threads
+from turnpost.core import clock, ids, mailbox, missions, registry, store, text, threads
 from turnpost.core.errors import NotFound
 from turnpost.core.sender import Speaker
 
@@ -69,11 +69,15 @@ def _search(
     found = [
         message
         for message_id in message_ids
-        if (message := mailbox.load_message(root, message_id)) and eyes.see(message) and fits(message)
+        if (message := store.if_known(mailbox.load_message, root, message_id))
+        and eyes.see(message)
+        and fits(message)
     ]
     if query.state is None:  # receipts are looked up for what is shown only
-        return tuple(receipts.full(root, m) for m in found[-newest:]), max(0, len(found) - newest)
-    shown = [view for message in found if query.state in _states(view := receipts.full(root, message))]
+        full = (store.if_known(receipts.full, root, message) for message in found[-newest:])
+        return tuple(view for view in full if view), max(0, len(found) - newest)
+    every = (store.if_known(receipts.full, root, message) for message in found)
+    shown = [view for view in every if view and query.state in _states(view)]
     return tuple(shown[-newest:]), max(0, len(shown) - newest)
 
 
@@ -144,7 +148,7 @@ def _last(root: str, digest: str, eyes: Eyes | None = None) -> Message | None:
 
 def _newest_first(root: str, digest: str, eyes: Eyes | None) -> Iterator[Message]:
     for message_id in reversed(threads.messages(root, digest)):
-        message = mailbox.load_message(root, message_id)
+        message = store.if_known(mailbox.load_message, root, message_id)
         if message is not None and (eyes is None or eyes.see(message)):
             yield message
 
@@ -179,4 +183,4 @@ def _kind(root: str, digest: str, message: Message) -> str:
         return "inbox"
     if threads.is_unnamed(message):
         return "pair"
-    return "mission" if missions.load(root, message["thread"]) else "named"
+    return "mission" if store.if_known(missions.load, root, message["thread"]) else "named"

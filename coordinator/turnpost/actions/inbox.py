@@ -8,7 +8,7 @@ from itertools import chain
 from turnpost.actions import people, receipts
 from turnpost.actions.audited import refusing
 from turnpost.actions.results import Inbox
-from turnpost.core import files, mailbox, registry, threads
+from turnpost.core import files, mailbox, registry, store, threads
 from turnpost.core.mailbox import Mailbox
 from turnpost.core.sender import Speaker
 
@@ -21,7 +21,7 @@ def waiting(root: str, *, speaker: Speaker | None = None) -> Inbox:
     _person(root, speaker)
     pinned = {message["id"]: message for message in threads.open_questions(root)}
     here = [
-        mailbox.load_message(root, mailbox.entry_id(name))
+        store.if_known(mailbox.load_message, root, mailbox.entry_id(name))
         for name in Mailbox(root, registry.PERSON).waiting()
     ]
     unseen = (message for message in here if message is not None and message["id"] not in pinned)

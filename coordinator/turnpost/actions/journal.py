@@ -9,7 +9,7 @@ from typing import Any, NamedTuple, cast
 
 from turnpost.actions.results import Entry, Log
 from turnpost.actions.searching import moment
-from turnpost.core import audit, clock, home, registry, text
+from turnpost.core import audit, clock, home, registry, store, text
 from turnpost.core.errors import NotFound, UsageError
 
 NEWEST = 100
@@ -169,7 +169,7 @@ def _name(root: str, key: object) -> str | None:
     """What an agent is called now; its key when it is gone."""
     if not isinstance(key, str):
         return None
-    known = registry.load_agent(root, key)
+    known = store.if_known(registry.load_agent, root, key)
     return known["name"] if known else key
 
 

@@ -129,7 +129,7 @@ def name_of(root: str, key: str | None) -> str | None:
     """The present name behind a key; the key itself when its agent is gone."""
     if key is None:
         return None
-    known = subagents.load(root, key) if subagents.is_subagent(key) else registry.load_agent(root, key)
+    known = store.if_known(subagents.load if subagents.is_subagent(key) else registry.load_agent, root, key)
     return known["name"] if known else key
 
 

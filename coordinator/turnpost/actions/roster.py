@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING
 from turnpost import policy
 from turnpost.actions import agents, people, permits
 from turnpost.actions.results import Peer, Roster
-from turnpost.core import missions, registry
+from turnpost.core import missions, registry, store
 from turnpost.core.sender import Speaker
 
 if TYPE_CHECKING:
@@ -24,7 +24,7 @@ def roster(root: str, *, speaker: Speaker | None = None) -> Roster:
         me["name"],
         people.name_of(root, me["parent"]),
         me["mission"],
-        tuple(_peer(root, me, other, rules) for other in others),
+        tuple(peer for other in others if (peer := store.if_known(_peer, root, me, other, rules))),
     )
 
 

@@ -13,7 +13,7 @@ from turnpost.actions import agents, courier, people, permits, receipts
 from turnpost.actions.audited import refusals
 from turnpost.actions.results import Waited
 from turnpost.actions.sending import original
-from turnpost.core import clock, files, ids, mailbox, registry, text, threads
+from turnpost.core import clock, files, ids, mailbox, registry, store, text, threads
 from turnpost.core.errors import UsageError
 from turnpost.core.sender import Speaker
 
@@ -152,7 +152,9 @@ def _message(root: str, name: str, voice: Speaker) -> Look:
     box = mailbox.Mailbox(root, mine)
 
     def look() -> Waited:
-        here = [mailbox.load_message(root, mailbox.entry_id(entry)) for entry in box.waiting()]
+        here = [
+            store.if_known(mailbox.load_message, root, mailbox.entry_id(entry)) for entry in box.waiting()
+        ]
         found = next((message for message in here if message and is_it(message)), None) or find()
         if found is None:
             return Waited(name, "message", False, "none")
@@ -172,7 +174,7 @@ class _Newer:
 
     def __call__(self) -> Message | None:
         for message_id in self._fresh():
-            message = mailbox.load_message(self._root, message_id)
+            message = store.if_known(mailbox.load_message, self._root, message_id)
             if message is None:
                 continue  # its send is under way: another look
             self._seen.add(message_id)

@@ -75,7 +75,7 @@ def parent(root: str, key: str) -> str | None:
     owner, tilde, _ = key.partition("~")
     if tilde:
         return owner
-    found = (store.load(home.agent(root, key) + "/agent.json") or {}).get("parent")
+    found = (store.if_known(store.load, home.agent(root, key) + "/agent.json") or {}).get("parent")
     return found if isinstance(found, str) else None
 
 

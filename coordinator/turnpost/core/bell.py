@@ -31,7 +31,7 @@ def ring(path: str) -> bool:
 
 def ring_waiter(root: str, key: str) -> bool:
     """Wake the agent's waiter; False when it has none that lives."""
-    waiter = store.load_waiter(root, key)
+    waiter = store.if_known(store.load_waiter, root, key)
     return waiter is not None and ring(fifo(root, key, waiter["id"]))
 
 

@@ -62,6 +62,13 @@ class BadFile(TurnpostError):
     default_rule = "bad-file"
 
 
+class Newer(BadFile):
+    """A record of a version that this turnpost does not know. It stays as it is, and only a newer one can use it."""
+
+    exit_code = 3
+    default_rule = "newer"
+
+
 class LockBusy(TurnpostError):
     """Somebody else holds the lock for longer than the caller may wait."""
 

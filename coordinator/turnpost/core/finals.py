@@ -25,7 +25,7 @@ def switch_on(root: str, key: str, seconds: float) -> None:
 
 def step(root: str, key: str) -> float:
     """Seconds of one step of this agent."""
-    seconds = (store.load(home.hold_final(root, key)) or {}).get("seconds", STEP)
+    seconds = (store.if_known(store.load, home.hold_final(root, key)) or {}).get("seconds", STEP)
     return min(float(seconds) if isinstance(seconds, (int, float)) else STEP, LONGEST)
 
 
@@ -34,7 +34,9 @@ def wait(root: str, key: str) -> list[str]:
     children = [agent for agent in registry.everyone(root) if agent["parent"] == key]
     end = clock.monotonic() + step(root, key)
     queue = home.agent(root, key) + "/queue"
-    while (busy := [child["name"] for child in children if works(root, child)]) and not files.names(queue):
+    while (
+        busy := [child["name"] for child in children if store.if_known(works, root, child)]
+    ) and not files.names(queue):
         if clock.monotonic() >= end:
             break
         clock.sleep(LOOK)

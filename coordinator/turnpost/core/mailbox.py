@@ -12,6 +12,7 @@ from __future__ import annotations
 import os
 
 from turnpost.core import audit, clock, files, home, ids, procs, render, rules, store, text, transcript
+from turnpost.core.errors import Newer
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
@@ -78,11 +79,13 @@ class Mailbox:
         blocks: list[str] = []
         room -= 400  # the line before the first block
         for name in self._claimable(want):
-            message = load_message(self.root, entry_id(name))
+            try:
+                message, receipt = load_message(self.root, entry_id(name)), self._receipt(self.queue, name)
+            except Newer:
+                continue  # it waits for a newer turnpost, and the others do not wait for it
             if message is None:
                 self._set_aside(name)
                 continue
-            receipt = self._receipt(self.queue, name)
             if receipt["attempts"] >= rules.DELIVERIES:
                 continue  # given up: the coordinator ends it and tells its sender
             shown = render.block(message, recipient, now, self.key)
@@ -117,8 +120,11 @@ class Mailbox:
         """Entries that may be claimed, and whose text a waiter cannot bring letter for letter."""
         found = []
         for name in self._claimable("all"):
-            message = load_message(self.root, entry_id(name))
-            nudges = self._receipt(self.queue, name).get("nudges", 0)
+            try:
+                message = load_message(self.root, entry_id(name))
+                nudges = self._receipt(self.queue, name).get("nudges", 0)
+            except Newer:
+                continue
             if message is not None and nudges < rules.NUDGES and text.tagged(message["body"]):
                 found.append(name)
         return found
@@ -139,7 +145,9 @@ class Mailbox:
         changed: list[Receipt] = []
         now = clock.now()
         for name in self.in_flight():
-            receipt = self._receipt(self.claimed, name)
+            receipt = store.if_known(self._receipt, self.claimed, name)
+            if receipt is None:
+                continue
             if receipt["state"] == "read":
                 # Killed between the two steps of `_finish`: what proved it is no longer in the receipt.
                 self._finish(self.claimed, name, receipt)
@@ -168,7 +176,7 @@ class Mailbox:
 
     def exhausted(self) -> list[str]:
         """Ids of waiting messages that were handed over too often without proof."""
-        receipts = [self._receipt(self.queue, name) for name in self.waiting()]
+        receipts = self._receipts(self.queue)
         return [receipt["id"] for receipt in receipts if receipt["attempts"] >= rules.DELIVERIES]
 
     def unanswered(self, state: State) -> list[str]:
@@ -183,7 +191,7 @@ class Mailbox:
 
         Long unanswered in a turn counts as well: Esc ends one without a word, and the agent only seems to work.
         """
-        if not all(is_quiet(name) for name in self.waiting()):
+        if any(not is_quiet(name) and self._is_known(self.queue, name) for name in self.waiting()):
             return True
         seems_busy = state["doing"] in ("working", "blocked")
         return bool(self._overdue(state) if seems_busy else self.unanswered(state))
@@ -201,11 +209,12 @@ class Mailbox:
     ) -> bool:
         """Take a message that still waits out of the queue for good; with `on_its_way` also one that was claimed.
 
-        `cancelled`, `undeliverable`, or `read`: the person has looked at it, which no transcript shows.
+        `cancelled`, `undeliverable`, or `read`: the person has looked at it, which no transcript shows. False when
+        there is none, or only a newer turnpost knows what it is.
         """
         flying = [(self.claimed, name) for name in self.in_flight()] if on_its_way else []
         for folder, name in [*((self.queue, name) for name in self.waiting()), *flying]:
-            if entry_id(name) == message_id:
+            if entry_id(name) == message_id and self._is_known(folder, name):
                 receipt = self._receipt(folder, name)
                 receipt.update({"state": state, "reason": reason})
                 now = clock.now()
@@ -219,7 +228,7 @@ class Mailbox:
         return False
 
     def receipt(self, message_id: str) -> Receipt | None:
-        """How far a message has come here; None when this mailbox never had it. Needs no lock."""
+        """How far a message has come here; None when this mailbox never had it. Needs no lock. Raises Newer."""
         for _ in range(3):  # a rename between two looks can hide it once
             for folder in (self.queue, self.claimed):
                 for name in filter(_is_entry, files.names(folder)):
@@ -235,16 +244,27 @@ class Mailbox:
 
     def waiting_receipts(self) -> list[Receipt]:
         """The receipts of all that waits or is on its way."""
-        return [
-            self._receipt(folder, name)
-            for folder in (self.queue, self.claimed)
-            for name in files.names(folder)
-            if _is_entry(name)
+        return [*self._receipts(self.queue), *self._receipts(self.claimed)]
+
+    def _receipts(self, folder: str) -> list[Receipt]:
+        """The receipts in a folder, without those of a newer turnpost."""
+        found = [
+            store.if_known(self._receipt, folder, name) for name in files.names(folder) if _is_entry(name)
         ]
+        return [receipt for receipt in found if receipt is not None]
+
+    def _is_known(self, folder: str, name: str) -> bool:
+        """Whether neither an entry nor its message is of a newer turnpost."""
+        try:
+            load_message(self.root, entry_id(name))
+            self._receipt(folder, name)
+        except Newer:
+            return False
+        return True
 
     def _log(self, receipt: Receipt) -> None:
         """Tell the audit log what became of a message here. Whoever finds it out tells it, and only once."""
-        message = load_message(self.root, receipt["id"])
+        message = store.if_known(load_message, self.root, receipt["id"])
         audit.moved(
             self.root, audit.STEPS[receipt["state"]], message, self.key, boundary=receipt["boundary"],
             session=receipt["session_id"], reason=receipt.get("reason"),
@@ -266,7 +286,9 @@ class Mailbox:
         now = clock.now()
         found = []
         for name in self.in_flight():
-            receipt = self._receipt(self.claimed, name)
+            receipt = store.if_known(self._receipt, self.claimed, name)
+            if receipt is None:
+                continue
             quiet_for = now - max(state["since"], receipt["claimed_at"] or 0)
             if receipt.get("reminders", 0) < rules.REMINDERS and quiet_for > rules.REMIND:
                 found.append(name)
@@ -279,10 +301,9 @@ class Mailbox:
         return names
 
     def _unproven_before(self, name: str) -> bool:
-        return any(
-            int(flying[:10]) < int(name[:10]) and self._receipt(self.claimed, flying)["state"] != "delivered"
-            for flying in self.in_flight()
-        )
+        earlier = [flying for flying in self.in_flight() if int(flying[:10]) < int(name[:10])]
+        receipts = [store.if_known(self._receipt, self.claimed, flying) for flying in earlier]
+        return any(receipt is not None and receipt["state"] != "delivered" for receipt in receipts)
 
     def _proof(self, receipt: Receipt, state: State | None) -> tuple[transcript.Seen, bool]:
         claim, message_id = receipt.get("claim"), receipt["id"]
@@ -313,7 +334,7 @@ class Mailbox:
     def _receipt(self, folder: str, name: str) -> Receipt:
         """An entry's receipt. Before the first claim an entry is the message itself, by another name.
 
-        A damaged one is made anew from its name, so damage never costs the message.
+        A damaged one is made anew from its name, so damage never costs the message. Raises Newer.
         """
         loaded = store.load(f"{folder}/{name}")
         fresh = _fresh(entry_id(name), clock.now())
@@ -365,7 +386,7 @@ def message_folder(root: str, message_id: str) -> str:
 def load_message(root: str, message_id: str) -> Message | None:
     """A message by its id; None when there is none or it cannot be read.
 
-    A send killed halfway leaves it in the outbox, whose recovery moves it on.
+    A send killed halfway leaves it in the outbox, whose recovery moves it on. Raises Newer.
     """
     if not ids.is_id(message_id, "msg"):
         return None

@@ -14,7 +14,7 @@ FIELDS = ("name", "state", "coordinator", "goal", "started", "ended", "reason")
 
 
 def load(root: str, name: str | None) -> Mission | None:
-    """A mission by its name; None when there is none or its record is damaged."""
+    """A mission by its name; None when there is none or its record is damaged. Raises Newer."""
     if not name or text.name_fault(name):
         return None
     return store.load(home.mission(root, text.name_key(name)), FIELDS)  # type: ignore[return-value]
@@ -32,7 +32,7 @@ def find(root: str, name: str) -> Mission:
 def everyone(root: str) -> list[Mission]:
     """All missions by name."""
     names = (name.removesuffix(".json") for name in files.names(home.missions(root)))
-    return [mission for name in names if (mission := load(root, name)) is not None]
+    return [mission for name in names if (mission := store.if_known(load, root, name)) is not None]
 
 
 def save(root: str, mission: Mission) -> None:

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING
 
-from turnpost.core import audit, mailbox, outbox, registry, subagents, text
+from turnpost.core import audit, mailbox, outbox, registry, store, subagents, text
 from turnpost.core.errors import TurnpostError
 
 if TYPE_CHECKING:
@@ -34,7 +34,9 @@ def undeliverable(root: str, key: str, message_ids: Sequence[str], reason: str) 
     name = _name(root, key)
     for sender_key, ids in _by_sender(root, message_ids).items():
         sender = (
-            registry.person(root) if sender_key == registry.PERSON else registry.load_agent(root, sender_key)
+            store.if_known(registry.person, root)
+            if sender_key == registry.PERSON
+            else store.if_known(registry.load_agent, root, sender_key)
         )
         if sender is None:
             continue
@@ -58,5 +60,5 @@ def _by_sender(root: str, message_ids: Sequence[str]) -> dict[str, list[str]]:
 
 
 def _name(root: str, key: str) -> str:
-    known = subagents.load(root, key) if subagents.is_subagent(key) else registry.load_agent(root, key)
+    known = store.if_known(subagents.load if subagents.is_subagent(key) else registry.load_agent, root, key)
     return known["name"] if known else key

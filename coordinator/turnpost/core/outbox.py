@@ -19,7 +19,7 @@ from turnpost.core import (
     text,
     threads,
 )
-from turnpost.core.errors import BadFile, Refused
+from turnpost.core.errors import BadFile, Newer, Refused
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
@@ -146,7 +146,7 @@ def recover(root: str, older_than: float = 10.0) -> list[str]:
     finished: list[str] = []
     for name in files.names(home.outbox(root)):
         message_id = name.removesuffix(".json")
-        message = mailbox.load_message(root, message_id)
+        message = store.if_known(mailbox.load_message, root, message_id)
         if message is None or clock.now() - message["sent"] < older_than:
             continue
         with ExitStack() as stack:

@@ -167,6 +167,3 @@ if TYPE_CHECKING:
         session_id: str
         harness_pid: int
         since: float
-
-
-VERSION = 1

@@ -131,8 +131,8 @@ def find(root: str, name: str) -> Agent:
 
 
 def everyone(root: str) -> list[Agent]:
-    """All agents by name, without the person."""
-    found = [load_agent(root, key) for key in files.names(home.agents(root))]
+    """All agents by name, without the person and without those that a newer turnpost wrote."""
+    found = [store.if_known(load_agent, root, key) for key in files.names(home.agents(root))]
     return sorted(
         (a for a in found if a is not None and a["kind"] not in ("person", "merged")),
         key=lambda a: text.name_key(a["name"]),

@@ -3,14 +3,20 @@
 from __future__ import annotations
 
 from turnpost.core import clock, fastjson, files, home
-from turnpost.core.errors import BadFile
+from turnpost.core.errors import BadFile, Newer
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
-    from typing import Any
+    from collections.abc import Callable
+    from typing import Any, ParamSpec, TypeVar
 
     from turnpost.core.records import Doing, State, Waiter
 
+    Words = ParamSpec("Words")
+    Found = TypeVar("Found")
+
+VERSION = 1
+"""The newest version of a record that is understood here."""
 
 STATE = ("doing", "since", "session_id", "pid", "token", "transcript", "cwd", "stops", "source")
 WAITER = ("id", "pid", "token", "session_id", "harness_pid", "since")
@@ -39,12 +45,32 @@ def load_waiter(root: str, key: str) -> Waiter | None:
 
 
 def load(path: str, fields: tuple[str, ...] = ()) -> dict[str, Any] | None:
-    """A JSON record; None when it is missing, damaged, without one of `fields`, or no plain file of ours."""
+    """A JSON record; None when it is missing, damaged, without one of `fields`, or no plain file of ours.
+
+    Raises Newer for one that a newer turnpost wrote: what is damaged is made anew, and that one must stay.
+    """
     try:
         found = fastjson.loads(files.read(path))
     except (OSError, ValueError, RecursionError, BadFile):
         return None
-    return found if isinstance(found, dict) and all(field in found for field in fields) else None
+    if not isinstance(found, dict):
+        return None
+    version = found.get("v")
+    if isinstance(version, int) and version > VERSION:
+        raise Newer(
+            f"refused by rule 'newer': {path} is a record of version {version}, and this turnpost knows none above "
+            f"{VERSION}; it was left as it is: upgrade turnpost to the version that wrote it, or a later one",
+            path=path, version=version, known=VERSION,
+        )  # fmt: skip
+    return found if all(field in found for field in fields) else None
+
+
+def if_known(look: Callable[Words, Found], *words: Words.args, **named: Words.kwargs) -> Found | None:
+    """What `look` finds, None where that needs a record of a newer turnpost: for those who go on with the others."""
+    try:
+        return look(*words, **named)
+    except Newer:
+        return None
 
 
 def pack(record: object) -> bytes:

@@ -9,7 +9,7 @@ from __future__ import annotations
 
 import hashlib
 
-from turnpost.core import files, home, ids, mailbox, missions, registry, text
+from turnpost.core import files, home, ids, mailbox, missions, registry, store, text
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
@@ -93,7 +93,9 @@ def answering(
 def present(root: str, party: Party) -> str:
     """What somebody is called now; whoever is no agent of its own, or gone, as it was then."""
     known = (
-        registry.load_agent(root, party["key"]) if party["kind"] == "agent" and "sub" not in party else None
+        store.if_known(registry.load_agent, root, party["key"])
+        if party["kind"] == "agent" and "sub" not in party
+        else None
     )
     return known["name"] if known else party["name"]
 
@@ -131,7 +133,9 @@ def refresh(root: str) -> int:
     missing = 0
     for day in files.names(root + "/messages"):
         for message_id in files.names(f"{root}/messages/{day}"):
-            if message_id not in known and (message := mailbox.load_message(root, message_id)):
+            if message_id not in known and (
+                message := store.if_known(mailbox.load_message, root, message_id)
+            ):
                 index(root, message)
                 missing += 1
     return missing
@@ -155,8 +159,12 @@ def replies(root: str, message_id: str) -> list[str]:
 def answers(root: str, message_id: str) -> list[Message]:
     """The answers to a message that reach its sender, oldest first."""
     asked = mailbox.load_message(root, message_id)
-    found = [mailbox.load_message(root, reply) for reply in replies(root, message_id)]
-    return [reply for reply in found if reply and reply["kind"] == "answer" and reaches(root, reply, asked)]
+    found = [store.if_known(mailbox.load_message, root, reply) for reply in replies(root, message_id)]
+    return [
+        reply
+        for reply in found
+        if reply and reply["kind"] == "answer" and store.if_known(reaches, root, reply, asked)
+    ]
 
 
 def reaches(root: str, reply: Message, asked: Message | None) -> bool:
@@ -172,10 +180,10 @@ def open_questions(root: str) -> list[Message]:
     """The questions to the person that the person has not answered, oldest first."""
     found: list[Message] = []
     for message_id in files.names(home.asked(root)):
-        message = mailbox.load_message(root, message_id)
+        message = store.if_known(mailbox.load_message, root, message_id)
         if message is None:
-            continue  # damaged, or just on its way out of the outbox
-        if is_open(root, message):
+            continue  # damaged, a newer turnpost's, or just on its way out of the outbox
+        if store.if_known(is_open, root, message) is not False:
             found.append(message)
         else:
             files.unlink(f"{home.asked(root)}/{message_id}")

@@ -43,7 +43,9 @@ def look(root: str) -> list[Mail]:
     """Every agent's mail."""
     found: list[Mail] = []
     for agent in registry.everyone(root):
-        stands = people.standing(root, agent["key"])
+        stands = store.if_known(people.standing, root, agent["key"])
+        if stands is None:
+            continue
         resume = stands.state.get("resume") if stands.state else None
         found.append(
             Mail(
@@ -141,7 +143,7 @@ def given_up(root: str) -> list[Receipt]:
         for message_id in files.names(f"{root}/messages/{day}"):
             for name in files.names(f"{root}/messages/{day}/{message_id}"):
                 record = (
-                    store.load(f"{root}/messages/{day}/{message_id}/{name}")
+                    store.if_known(store.load, f"{root}/messages/{day}/{message_id}/{name}")
                     if name != "message.json"
                     else None
                 )

@@ -41,7 +41,7 @@ class Trouble(NamedTuple):
 def look(root: str, needed_by: Sequence[str]) -> Facts:
     """How the coordinator stands."""
     status = process.status(root)
-    record = store.load(root + "/coordinator.json") is not None
+    record = store.if_known(store.load, root + "/coordinator.json") is not None
     return Facts(status.running, status.pid, status.since, record, _locked(root), tuple(needed_by))
 
 

@@ -4,12 +4,12 @@ from __future__ import annotations
 
 import os
 import stat
-from collections.abc import Iterator, Sequence
+from collections.abc import Callable, Iterator, Sequence
 from typing import NamedTuple
 
 from turnpost import config
 from turnpost.core import files, home, mailbox, procs, registry, store
-from turnpost.core.errors import BadFile, LockBusy, UsageError
+from turnpost.core.errors import BadFile, LockBusy, Newer, UsageError
 from turnpost.core.mailbox import Mailbox
 from turnpost.doctor.results import Check, fail, ok, warn
 
@@ -50,6 +50,7 @@ def check_all(root: str) -> list[Check]:
         *check_writable(try_write(root)),
         *check_config(root),
         *check_records(damaged(root), root),
+        *check_newer(newer(entries), root),
         *check_locks(busy_locks(root)),
     ]
     if len(entries) >= _WALK:
@@ -145,6 +146,23 @@ def check_records(broken: Sequence[str], root: str) -> list[Check]:
     ]
 
 
+def check_newer(found: Sequence[Newer], root: str) -> list[Check]:
+    """Records that only a newer turnpost understands."""
+    if not found:
+        return []
+    shown = ", ".join(str(one.numbers["path"]).removeprefix(root + "/") for one in found[:3])
+    more = f" and {len(found) - 3} more" if len(found) > 3 else ""
+    versions = max(int(str(one.numbers["version"])) for one in found)
+    return [
+        fail(
+            "newer",
+            f"a newer turnpost wrote {shown}{more} (version {versions}, this one knows {store.VERSION}): they are kept, "
+            "and nothing is done with them",
+            "upgrade turnpost to the version that wrote them, or a later one, and install its hooks",
+        )
+    ]
+
+
 def check_locks(busy: Sequence[tuple[str, int | None]]) -> list[Check]:
     """Locks that somebody has held for longer than any step takes."""
     return [
@@ -203,8 +221,20 @@ def damaged(root: str) -> list[str]:
     found = [path for key in files.names(home.agents(root)) for path in _damaged_of(root, key)]
     for name in files.names(root + "/names"):
         key = _word(home.name(root, name))
-        if key is None or registry.load_agent(root, key) is None:
+        if key is None or not _reads(registry.load_agent, root, key):
             found.append(home.name(root, name))
+    return found
+
+
+def newer(entries: Sequence[Entry]) -> list[Newer]:
+    """The records of a newer turnpost among these files."""
+    found: list[Newer] = []
+    for entry in entries:
+        if stat.S_ISREG(entry.mode) and not entry.path.endswith((".toml", ".log", ".md")):
+            try:
+                store.load(entry.path)
+            except Newer as error:
+                found.append(error)
     return found
 
 
@@ -244,29 +274,37 @@ def holder(path: str) -> int | None:
 def _damaged_of(root: str, key: str) -> Iterator[str]:
     box = Mailbox(root, key)
     records = {
-        "agent.json": registry.load_agent(root, key),
-        "state.json": store.load_state(root, key),
-        "waiter.json": store.load_waiter(root, key),
+        "agent.json": _reads(registry.load_agent, root, key),
+        "state.json": _reads(store.load_state, root, key),
+        "waiter.json": _reads(store.load_waiter, root, key),
     }
     # Killed in its very making an agent has a folder and no record; that is only damage when mail lies in it.
     needed = {"agent.json"} if box.waiting() or box.in_flight() else set[str]()
-    for name, record in records.items():
-        if record is None and (name in needed or files.exists(f"{box.folder}/{name}")):
+    for name, whole in records.items():
+        if not whole and (name in needed or files.exists(f"{box.folder}/{name}")):
             yield f"{box.folder}/{name}"
     for folder in (box.queue, box.claimed):
         if files.exists(folder) and not os.path.isdir(folder):
             yield folder
         for name in files.names(folder):
             message_id = mailbox.entry_id(name)
-            if mailbox.load_message(root, message_id) is None:
+            if not _reads(mailbox.load_message, root, message_id):
                 yield (
                     f"{mailbox.message_folder(root, message_id)}/message.json"
                     if len(name) >= 41
                     else f"{folder}/{name}"
                 )
-            elif store.load(f"{folder}/{name}") is None and files.exists(f"{folder}/{name}"):
+            elif not _reads(store.load, f"{folder}/{name}") and files.exists(f"{folder}/{name}"):
                 yield f"{folder}/{name}"
     yield from (f"{box.folder}/damaged/{name}" for name in files.names(f"{box.folder}/damaged"))
+
+
+def _reads(look: Callable[..., object], *words: str) -> bool:
+    """Whether a record is whole; that of a newer turnpost is none of those that are damaged."""
+    try:
+        return look(*words) is not None
+    except Newer:
+        return True
 
 
 def _own(entry: Entry) -> int:

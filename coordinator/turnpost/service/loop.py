@@ -27,7 +27,7 @@ from turnpost.core import (
     subagents,
     transcript,
 )
-from turnpost.core.errors import HarnessError, TurnpostError
+from turnpost.core.errors import HarnessError, Newer, TurnpostError
 from turnpost.core.mailbox import Mailbox
 from turnpost.harness import Claude
 from turnpost.service import alerts
@@ -60,6 +60,7 @@ class Coordinator:
         self._jobs: dict[str, Future[float | None]] = {}
         self._pool = ThreadPoolExecutor(max_workers=8, thread_name_prefix="agent")
         self._memory: dict[str, _Memory] = {}
+        self._newer: dict[str, str] = {}
         self._stopping = threading.Event()
         self._kept = 0.0
         self._config = config.load(root)
@@ -238,19 +239,22 @@ class Coordinator:
         outbox.recover(self._root)
         files.sweep(home.outbox(self._root), 60.0)
         for key in files.names(home.agents(self._root)):
-            box = Mailbox(self._root, key)
-            agent = registry.load_agent(self._root, key)
-            if key != registry.PERSON and (
-                box.waiting()
-                or box.in_flight()
-                or reporting.waiting(self._root, key)
-                or (agent is not None and agent["retire"])
-            ):
-                bell.announce(self._root, key)
-            self._keep_subagents(key)
-            for folder in (box.folder, box.queue, box.claimed):
-                files.sweep(folder, 60.0)
-            bell.sweep(self._root, key)
+            self._guarded(key, lambda key=key: self._keep(key))  # type: ignore[misc]
+
+    def _keep(self, key: str) -> None:
+        box = Mailbox(self._root, key)
+        agent = registry.load_agent(self._root, key)
+        if key != registry.PERSON and (
+            box.waiting()
+            or box.in_flight()
+            or reporting.waiting(self._root, key)
+            or (agent is not None and agent["retire"])
+        ):
+            bell.announce(self._root, key)
+        self._keep_subagents(key)
+        for folder in (box.folder, box.queue, box.claimed):
+            files.sweep(folder, 60.0)
+        bell.sweep(self._root, key)
 
     def _keep_subagents(self, owner: str) -> None:
         """Look at an agent's subagents once, and forget those that ended long ago."""
@@ -268,6 +272,10 @@ class Coordinator:
         """One agent's trouble is logged and leaves the others alone."""
         try:
             return work()
+        except Newer as error:
+            if self._newer.get(what) != error.message:  # it stays so: told once
+                self._newer[what] = error.message
+                audit.write(self._root, "trouble", about=what, error=error.message, kind="Newer")
         except (TurnpostError, OSError) as error:
             audit.write(self._root, "trouble", about=what, error=str(error), kind=type(error).__name__)
             if isinstance(error, HarnessError):  # no claude, or a broken one: ask less often

@@ -30,7 +30,7 @@ class Status:
 
 def status(root: str) -> Status:
     """The coordinator of this home. A record whose process is gone is no coordinator."""
-    record = store.load(_record(root))
+    record = store.if_known(store.load, _record(root))
     if record is None or not procs.alive(record.get("pid"), record.get("token")):
         return Status(False)
     return Status(True, int(record["pid"]), float(record["since"]))
@@ -117,7 +117,7 @@ def log_path(root: str) -> str:
 
 def _called_off(root: str) -> bool:
     spawned = os.environ.get(SPAWNED)
-    stopped = store.load(_stopped(root), ("at",))
+    stopped = store.if_known(store.load, _stopped(root), ("at",))
     return spawned is not None and stopped is not None and float(spawned) < stopped["at"]
 
 

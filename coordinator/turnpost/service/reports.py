@@ -26,6 +26,7 @@ from turnpost.core import (
     text,
     threads,
 )
+from turnpost.core.errors import Newer
 
 if TYPE_CHECKING:
     from turnpost.core.records import Agent, Report
@@ -34,7 +35,10 @@ if TYPE_CHECKING:
 def send_all(root: str, child: Agent) -> None:
     """Send every report of a child that waits. Raises what a send raises; then the report stays and is tried again."""
     for path in reporting.waiting(root, child["key"]):
-        report = reporting.load(path)
+        try:
+            report = reporting.load(path)
+        except Newer:
+            continue
         if report is None:
             files.mkdir(home.agent(root, child["key"]) + "/damaged")
             files.move(path, f"{home.agent(root, child['key'])}/damaged/{path.rpartition('/')[2]}")
