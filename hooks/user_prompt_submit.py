@@ -1,7 +1,7 @@
 """UserPromptSubmit: the agent works now; what waits comes with the prompt.
 
 It also runs for a wake, between the waiter's message and the model request that carries it. The waiter has recorded all
-there is to record then, so nothing more is loaded.
+there is to record then, so nothing more is loaded. As installed, the shell sees that before it starts this.
 """
 
 import posix

@@ -13,7 +13,7 @@ import signal
 import sys
 from typing import NoReturn
 
-from tests.bench import hooks, idle, real, report, sends
+from tests.bench import commands, hooks, idle, real, report, sends
 from tests.bench.figures import Measured
 from tests.bench.rounds import NotMeasured
 from turnpost.core.errors import TurnpostError
@@ -22,6 +22,7 @@ from turnpost.lab.progress import Progress
 
 MEASURES: dict[str, real.Measure] = {
     "hooks": hooks.measure,
+    "send": commands.measure,
     "wake": real.wake,
     "stopped": real.stopped,
     "idle": idle.measure,

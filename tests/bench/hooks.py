@@ -8,13 +8,13 @@ from pathlib import Path
 
 from tests.bench.figures import Measured
 from tests.bench.places import Played
-from tests.bench.rounds import PATIENCE, NotMeasured, alternate
+from tests.bench.rounds import NotMeasured, alternate, ended
 from turnpost.core import home, store
 from turnpost.lab.progress import Progress
 
 ROUNDS, QUICK = 100, 20
 BARE = "python3 -I -S -c pass"
-LIMITS = {"PostToolBatch": 1.5, "UserPromptSubmit": 2.5, "Stop": 2.5}
+LIMITS = {"PostToolBatch": 1.5, "UserPromptSubmit": 2.0, "Stop": 2.0}
 _WARM_UP = 3
 _SCRIPTS = {
     "PostToolBatch": "post_tool_batch.py",
@@ -84,7 +84,7 @@ def _hook(place: Played, session_id: str, event: str) -> Callable[[], float]:
 def _timed(place: Played, command: list[str], session_id: str, data: bytes) -> float:
     begin = time.perf_counter()
     process = place.start(command, session_id, data)
-    code = process.wait(PATIENCE)
+    code = ended(process)
     took = time.perf_counter() - begin
     out, err = process.communicate()
     if (code, out, err) != (0, b"", b""):

@@ -3,8 +3,6 @@
 from __future__ import annotations
 
 import os
-import subprocess
-import sys
 import time
 from pathlib import Path
 
@@ -13,7 +11,6 @@ from tests.bench.places import Played
 from tests.bench.rounds import NotMeasured, until
 from turnpost.core import bell, store
 from turnpost.lab.progress import Progress
-from turnpost.service import process
 
 SECONDS, QUICK = 60.0, 10.0
 BARE = "a sleeping python3 -I -S"
@@ -31,7 +28,7 @@ def measure(quick: bool, progress: Progress) -> list[Measured]:
     with Played() as place:
         waiters = [_waiter(place) for _ in range(_COUNT)]
         sleepers = [_sleeper(place) for _ in range(_COUNT)]
-        coordinator = _coordinator(place)
+        coordinator = place.coordinator()
         time.sleep(3.0)  # what a start leaves to do is not idling
         pids = [*waiters, *sleepers, coordinator]
         before = {pid: _cpu(pid) for pid in pids}
@@ -73,16 +70,6 @@ def _waiter(place: Played) -> int:
 def _sleeper(place: Played) -> int:
     command = [place.interpreter(), "-I", "-S", "-c", "import time; time.sleep(999)"]
     return place.start(command, "none").pid
-
-
-def _coordinator(place: Played) -> int:
-    environment = {name: value for name, value in place.env("none").items() if not name.startswith("CLAUDE")}
-    started = subprocess.Popen(
-        [sys.executable, "-m", "turnpost", "coordinator", "run"], env=environment, cwd=place.folder,
-        stdin=subprocess.DEVNULL, stdout=subprocess.DEVNULL, stderr=subprocess.DEVNULL,
-    )  # fmt: skip
-    until(lambda: process.status(place.root).running, "the coordinator runs")
-    return started.pid
 
 
 def _cpu(pid: int) -> float:

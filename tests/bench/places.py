@@ -13,13 +13,14 @@ from pathlib import Path
 from types import TracebackType
 from typing import Any, Self
 
-from tests.bench.rounds import PATIENCE, NotMeasured
+from tests.bench.rounds import PATIENCE, NotMeasured, until
 from turnpost.core import attach, registry
 from turnpost.install import settings_for_launch
 from turnpost.install.merge import interpreter_of
 from turnpost.lab import processes
 from turnpost.lab.detach import Detached
 from turnpost.lab.env import closed_env
+from turnpost.service import process
 
 # Reports when a command began and ended, on the clock that all processes share.
 _STAMPED = """\
@@ -59,12 +60,16 @@ class Played:
             self.root,
             attach.Start(
                 session_id, "startup", os.getpid(), transcript=str(self.transcript(session_id)),
-                cwd=str(self.project), project=str(self.project), name=f"agent-{session_id[:8]}",
+                cwd=str(self.project), project=str(self.project), name=self.name(session_id),
             ),
         )  # fmt: skip
         # All sessions are this one process; a pid that is taken would make the next session the same agent.
         Path(f"{self.root}/pids/{os.getpid()}").unlink()
         return session_id
+
+    def name(self, session_id: str) -> str:
+        """What the session's agent is called."""
+        return f"agent-{session_id[:8]}"
 
     def key(self, session_id: str) -> str:
         """The session's agent."""
@@ -79,14 +84,32 @@ class Played:
 
     def env(self, session_id: str) -> dict[str, str]:
         """What Claude Code gives its hooks."""
-        return closed_env(self.folder) | {
+        return self.bare_env() | {
             "CLAUDECODE": "1",
             "CLAUDE_CODE_ENTRYPOINT": "cli",
             "CLAUDE_CODE_SESSION_ID": session_id,
             "CLAUDE_PID": str(os.getpid()),
             "CLAUDE_PROJECT_DIR": str(self.project),
-            "TURNPOST_HOME": self.root,
         }
+
+    def bare_env(self) -> dict[str, str]:
+        """What a person has outside Claude Code."""
+        return closed_env(self.folder) | {"TURNPOST_HOME": self.root}
+
+    def coordinator(self) -> int:
+        """Start a coordinator; its pid once it runs."""
+        started = subprocess.Popen(
+            [sys.executable, "-m", "turnpost", "coordinator", "run"], env=self.bare_env(), cwd=self.folder,
+            stdin=subprocess.DEVNULL, stdout=subprocess.DEVNULL, stderr=subprocess.DEVNULL,
+        )  # fmt: skip
+
+        def runs() -> bool:
+            if started.poll() is not None:
+                raise NotMeasured(f"the coordinator ended with {started.returncode}")
+            return process.status(self.root).running
+
+        until(runs, "the coordinator runs")
+        return started.pid
 
     def payload(self, session_id: str, event: str, **more: object) -> bytes:
         """A hook's input."""

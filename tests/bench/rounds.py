@@ -3,6 +3,8 @@
 from __future__ import annotations
 
 import random
+import select
+import subprocess
 import time
 from collections.abc import Callable, Mapping
 
@@ -28,6 +30,18 @@ def alternate(
         for part in order:
             found[part].append(parts[part]())
     return {part: tuple(values) for part, values in found.items()}
+
+
+def ended(process: subprocess.Popen[bytes]) -> int:
+    """Wait for the end of a process with little to say on its stdout, a pipe; its exit code.
+
+    Not by `wait` with a timeout, which asks ever more seldom: it finds an end of 9 ms after 15.5 and one of 17 after 31.5.
+    """
+    assert process.stdout is not None
+    if not select.select([process.stdout], [], [], PATIENCE)[0]:
+        process.kill()
+        raise NotMeasured(f"{process.args!r} did not end within {PATIENCE:g} s")
+    return process.wait()
 
 
 def until(look: Callable[[], object], what: str, pause: float = 0.02) -> None:

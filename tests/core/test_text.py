@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import re
+import sys
 import unicodedata
 from typing import Any
 
@@ -19,6 +20,8 @@ if TYPE_CHECKING:
     from turnpost.core.records import Agent
 
 ELEMENT = re.compile(r"<\s*/?\s*(message|system-reminder)(?![\w.-])", re.IGNORECASE)
+OPENS_ELEMENT = re.compile(r"<(?=\s*/?\s*(?:message|system-reminder)(?![\w.-]))", re.IGNORECASE)
+TAG = re.compile(r"<[\s\\/]*[a-z]", re.IGNORECASE)
 ANY = st.text(st.characters(exclude_categories=()))
 TRICKY = st.lists(
     st.sampled_from(["<", "/", " ", "\n", "message", "MESSAGE", "system-reminder", ">", "x", "&lt;", 'about="', "-", "é"]), max_size=12
@@ -55,6 +58,24 @@ def test_an_inert_body_opens_and_closes_no_element_and_differs_in_nothing_else(b
     assert text.inert(inert) == inert
     if not ELEMENT.search(body):
         assert inert == body
+
+
+@given(
+    st.lists(
+        st.sampled_from(
+            ["<", "/", "\\", " ", "\u2003", "message", "meſſage", "meßage", "MESSAGE", "system-reminder", "SYSTEM-REM\u0130NDER", "syſtem-rem\u0131nder",
+             ">", "x", "é", "-", ".", "_", "1", "²", "\u0130", "\u0131", "ſ", "\u212a", "ß"]
+        ) | st.characters(exclude_categories=()),
+        max_size=10,
+    ).map("".join)
+)  # fmt: skip
+def test_elements_are_found_as_a_regular_expression_finds_them(body: str) -> None:
+    assert text.inert(body) == OPENS_ELEMENT.sub("&lt;", body)
+    assert text.tagged(body) == (TAG.search(body) is not None)
+
+
+def test_space_is_what_python_calls_so() -> None:
+    assert {chr(c) for c in range(sys.maxunicode + 1) if chr(c).isspace()} == set(text.SPACE)
 
 
 @pytest.mark.parametrize(

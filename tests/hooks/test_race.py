@@ -23,12 +23,13 @@ def _race(root: str, folder: Path, seed: int) -> tuple[list[str], list[str], int
     chance = random.Random(seed)
     sent: list[str] = []
     wakes = 0
+    took = 0.03  # a Stop hook's length, on this machine under its load
     with FakeSession(root, folder) as session:
         session.start()
         agent = session.agent
         for number in range(TRIES):
             session.prompt()
-            offset = chance.uniform(0.0, 0.06)
+            offset = chance.uniform(0.0, 2 * took)
 
             def later(offset: float = offset, number: int = number) -> None:
                 clock.sleep(offset)
@@ -36,7 +37,7 @@ def _race(root: str, folder: Path, seed: int) -> tuple[list[str], list[str], int
 
             sender = threading.Thread(target=later)
             sender.start()
-            session.stop()
+            took = session.stop().seconds
             sender.join()
             if len(session.read) < len(sent):
                 session.wake()

@@ -19,7 +19,7 @@ from turnpost.core import (
     text,
     threads,
 )
-from turnpost.core.errors import BadFile, Newer, Refused
+from turnpost.core.errors import BadFile, Refused
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:

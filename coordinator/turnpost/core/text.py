@@ -1,9 +1,10 @@
-"""What a body and a name may be, and how either is shown."""
+"""What a body and a name may be, and how either is shown.
+
+A waiter holds this for as long as its agent idles, and a claim waits for it: `re` would be a third of the waiter's start
+and a quarter of its memory, and `unicodedata` is for what is not ASCII.
+"""
 
 from __future__ import annotations
-
-import re
-import unicodedata
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
@@ -11,8 +12,11 @@ if TYPE_CHECKING:
 
 RESERVED = frozenset({"person", "system", "parent", "turnpost", "all"})
 NAME_LIMIT = 64
-_TAG = re.compile(r"<[\s\\/]*[a-z]", re.IGNORECASE)
-_OURS = re.compile(r"<(?=\s*/?\s*(?:message|system-reminder)(?![\w.-]))", re.IGNORECASE)
+SPACE = "\t\n\v\f\r\x1c\x1d\x1e\x1f \x85\xa0\u1680\u2000\u2001\u2002\u2003\u2004\u2005\u2006\u2007\u2008\u2009\u200a\u2028\u2029\u202f\u205f\u3000"
+"""All that `str.isspace` knows."""
+_OURS = ("message", "system-reminder")
+# The other letters that are ASCII ones when case is ignored.
+_ALIKE = str.maketrans("\u0130\u0131\u017f\u212a", "iisk")
 
 
 def clean(body: str) -> tuple[str, int]:
@@ -33,7 +37,8 @@ def units(text: str) -> int:
 
 def inert(body: str) -> str:
     """The body with the `<` of what would open or close our element, or the harness's, written as `&lt;`."""
-    return _OURS.sub("&lt;", body)
+    first, *rests = body.split("<")
+    return "".join([first, *(("&lt;" if _names_an_element(rest) else "<") + rest for rest in rests)])
 
 
 def tagged(body: str) -> bool:
@@ -42,12 +47,31 @@ def tagged(body: str) -> bool:
     In the text of a waiter Claude Code puts a backslash into every element that its own notifications know, `<summary>`
     and `<status>` among them. Added context it leaves alone.
     """
-    return _TAG.search(body) is not None
+    return any("a" <= _folded(rest.lstrip(SPACE + "\\/")[:1]) <= "z" for rest in body.split("<")[1:])
 
 
 def visible(text: str) -> str:
     """Text that is safe for a terminal: control and formatting characters are shown by their code, tabs and newlines kept."""
+    if text.replace("\n", "").replace("\t", "").isprintable():
+        return text
+    import unicodedata
+
     return "".join(c if c in "\n\t" or unicodedata.category(c)[0] != "C" else _code(c) for c in text)
+
+
+def _names_an_element(rest: str) -> bool:
+    """Whether what follows a `<` makes it the begin or the end of an element of ours or the harness's."""
+    word = rest.lstrip(SPACE).removeprefix("/").lstrip(SPACE)
+    for name in _OURS:
+        after = word[len(name) : len(name) + 1]
+        if _folded(word[: len(name)]) == name and not (after.isalnum() or after in ("_", ".", "-")):
+            return True
+    return False
+
+
+def _folded(word: str) -> str:
+    """A word as case-insensitive comparison sees it, whoever compares."""
+    return word.translate(_ALIKE).lower()
 
 
 def _code(c: str) -> str:
@@ -84,12 +108,12 @@ def name_fault(name: str) -> str | None:
 
 def name_form(name: str) -> str:
     """A name as it is kept: composed, however its keyboard or file system wrote it."""
-    return unicodedata.normalize("NFC", name)
+    return _composed(name)
 
 
 def name_key(name: str) -> str:
     """The form names are compared in: two that differ in case or composition are one, on every file system."""
-    return unicodedata.normalize("NFC", name.casefold())
+    return _composed(name.casefold())
 
 
 def nearest(name: str, names: Iterable[str]) -> list[str]:
@@ -102,7 +126,13 @@ def nearest(name: str, names: Iterable[str]) -> list[str]:
 
 def to_name(text: str) -> str:
     """The nearest thing to a text that is a name: for folders called `my project (2)`."""
-    kept = "".join(c if c.isalnum() or c in "._-" else "-" for c in unicodedata.normalize("NFC", text)).strip(
-        "-._"
-    )
+    kept = "".join(c if c.isalnum() or c in "._-" else "-" for c in _composed(text)).strip("-._")
     return kept[: NAME_LIMIT - 16] or "agent"
+
+
+def _composed(text: str) -> str:
+    if text.isascii():
+        return text
+    import unicodedata
+
+    return unicodedata.normalize("NFC", text)

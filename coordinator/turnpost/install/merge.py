@@ -13,6 +13,7 @@ from __future__ import annotations
 import json
 import re
 import shlex
+import sys
 from pathlib import Path
 from typing import Any
 
@@ -31,17 +32,34 @@ _FRONT = '[ ! -x "$0" ] || exec "$0" "$@"'
 # The waiter of a prompt is wanted at the turn's end: its interpreter would start beside the model request of the turn,
 # and hold it back. `claude -p`, which is no agent, waits for each of its hooks to end.
 _LATER = f'[ "$CLAUDE_CODE_ENTRYPOINT" != cli ] || sleep 1; {_FRONT}'
+# `home.home` as the shell says it. Where the two differ the interpreter is started, and knows better.
+_HOME = "${TURNPOST_HOME:-%s/turnpost}" % (
+    "$HOME/Library/Application Support"
+    if sys.platform == "darwin"
+    else "${XDG_STATE_HOME:-$HOME/.local/state}"
+)
+# The prompt hook of a wake has nothing to do but to take a flag away (hooks/user_prompt_submit.py). It stands between a
+# message and its model request, and an interpreter's start is a tenth of the way. `read` fails at a file without a newline,
+# and has read it.
+_WOKEN = f"""\
+[ "$CLAUDE_CODE_ENTRYPOINT" != cli ] || {{
+    home={_HOME}; read -r key < "$home/sessions/$CLAUDE_CODE_SESSION_ID"; woken=$home/agents/$key/woken
+    [ ! -e "$woken" ] || ! /bin/rm "$woken" || exit 0
+}} 2> /dev/null
+{_FRONT}"""
 # What a hook's interpreter runs, with two arguments: the folder of the package and the script.
 # Python ends with 2 when its script is missing, and 2 is what makes a Stop hook block and a waiter wake its agent,
 # again and again: a deleted environment would run an agent in circles. So the script is opened by these lines, which
-# end with 0 and in silence whatever happens; only the waiter's own `os._exit(2)` goes past them.
+# end with 0 and in silence whatever happens; only the waiter's own `os._exit(2)` goes past them. A hook buffers nothing,
+# so at its end there is nothing to put in order, which takes Python a tenth of the time.
 _GUARD = """\
-import sys
+import posix, sys
 try:
     del sys.argv[0]; sys.path.append(sys.argv.pop(0)); __file__ = sys.argv[0]
     exec(compile(open(__file__, 'rb').read(), __file__, 'exec'))
 except BaseException:
-    pass"""
+    pass
+posix._exit(0)"""
 
 
 def hooks_block(python: Path, hooks: Path | None = None) -> dict[str, Any]:
@@ -50,6 +68,7 @@ def hooks_block(python: Path, hooks: Path | None = None) -> dict[str, Any]:
     values = {
         "{front}": _FRONT,
         "{later}": _LATER,
+        "{woken}": _WOKEN,
         "{python}": str(python),
         "{guard}": _GUARD,
         "{package}": str(import_root()),
