@@ -11,7 +11,7 @@ from dataclasses import dataclass
 from turnpost import config
 from turnpost.core import clock, files, home, procs, registry, store
 from turnpost.core.environment import clean_environment
-from turnpost.core.errors import Refused, TimedOut
+from turnpost.core.errors import LockBusy, Refused, TimedOut
 
 START_SECONDS = 10.0
 STOP_SECONDS = 10.0
@@ -37,17 +37,24 @@ def status(root: str) -> Status:
 
 
 def ensure(root: str) -> None:
-    """See that a coordinator runs, without waiting for it. Costs one small read when one does."""
-    if not status(root).running:
-        _spawn(root)
+    """See that a coordinator runs, or is on its way, without waiting for it. Costs one small read when one does."""
+    if status(root).running:
+        return
+    try:
+        # Many senders find at the same moment that none runs, and each starts a process that takes half a second to see
+        # that it is one too many.
+        with files.Lock(root + "/coordinator-spawn.lock", 0.0):
+            if not (_on_its_way(root) or status(root).running):
+                _spawn(root)
+    except LockBusy:
+        pass  # somebody else starts one
 
 
 def start(root: str) -> Status:
     """Start the coordinator if none runs and wait until it does. Raises TimedOut, and UsageError (`config`)."""
     config.load(root)  # what is wrong with it a process without a terminal can tell nobody
     registry.prepare(root)
-    if not status(root).running:
-        _spawn(root)
+    ensure(root)
     end = clock.monotonic() + START_SECONDS
     while clock.monotonic() < end:
         if (now := status(root)).running:
@@ -121,6 +128,17 @@ def _called_off(root: str) -> bool:
     return spawned is not None and stopped is not None and float(spawned) < stopped["at"]
 
 
+def _on_its_way(root: str) -> bool:
+    """Whether a coordinator that was spawned has yet to come so far as to take the lock."""
+    spawned, stopped = store.load(_spawned(root), ("at", "pid", "token")), store.load(_stopped(root), ("at",))
+    called_off = spawned is not None and stopped is not None and spawned["at"] < stopped["at"]
+    return spawned is not None and not called_off and procs.alive(spawned["pid"], spawned["token"])
+
+
+def _spawned(root: str) -> str:
+    return root + "/coordinator-spawned.json"
+
+
 def _stopped(root: str) -> str:
     return root + "/coordinator-stopped.json"
 
@@ -131,9 +149,12 @@ def _record(root: str) -> str:
 
 def _spawn(root: str) -> None:
     """Start a coordinator of its own session and folder, so that neither a terminal's end nor an agent's takes it along."""
-    environment = {**clean_environment(os.environ), "TURNPOST_HOME": root, SPAWNED: repr(clock.now())}
-    subprocess.Popen(
+    now = clock.now()
+    environment = {**clean_environment(os.environ), "TURNPOST_HOME": root, SPAWNED: repr(now)}
+    process = subprocess.Popen(
         [sys.executable, "-m", "turnpost", "coordinator", "run"],
         cwd="/", env=environment, start_new_session=True,
         stdin=subprocess.DEVNULL, stdout=subprocess.DEVNULL, stderr=subprocess.DEVNULL,
     )  # fmt: skip
+    record = {"v": 1, "at": now, "pid": process.pid, "token": procs.token(process.pid)}
+    files.write(_spawned(root), store.pack(record), durable=False)
