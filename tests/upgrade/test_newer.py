@@ -16,7 +16,7 @@ from tests.doctor.kit import found
 from tests.hooks.driver import FakeSession, Ran
 from turnpost.actions import agents, conversations, inbox, missions, people, receipts, sending
 from turnpost.actions.searching import EVERYTHING
-from turnpost.core import files, home, loops, mailbox, outbox, registry, store, threads
+from turnpost.core import files, home, mailbox, outbox, registry, store, threads
 from turnpost.core.errors import Newer
 from turnpost.doctor import spool
 from turnpost.service import process
@@ -91,15 +91,6 @@ def a_sending(scene: Scene) -> str:
     return renew(path)
 
 
-def a_counted_body(scene: Scene) -> str:
-    return renew(f"{home.agent(scene.root, scene.key)}/recent")
-
-
-def a_person_heard(scene: Scene) -> str:
-    loops.person_wrote(scene.root, scene.key, 1.0)
-    return renew(home.heard(scene.root, scene.key))
-
-
 def a_coordinator(scene: Scene) -> str:
     return renew(scene.root + "/coordinator.json")
 
@@ -133,8 +124,6 @@ MAIL = [
     a_waiting_entry,
     a_claimed_entry,
     a_sending,
-    a_counted_body,
-    a_person_heard,
     a_coordinator,
     a_report,
 ]
