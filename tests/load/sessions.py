@@ -21,7 +21,7 @@ from typing import Any
 
 from tests.hooks.driver import FakeSession, Ran
 from tests.load.traffic import Read, messages
-from turnpost.core import clock
+from turnpost.core import clock, mailbox
 
 BACK = (0.05, 0.5)
 """Seconds until a killed session is back. The real service takes ten; a thousand kills would take hours."""
@@ -69,11 +69,12 @@ class Session(FakeSession):
         self._orders.put((word, text, answer))
         return answer.result(60.0)
 
-    def kill_process(self) -> bool:
-        """kill -9 of the session; False when it is dead already."""
-        alive = self.alive
+    def kill_process(self, *, aimed: bool = False) -> bool:
+        """kill -9 of the session; False when it is dead already, or when it is `aimed` and no message is on its way."""
+        if not self.alive or (aimed and not mailbox.Mailbox(self.root, self.key).in_flight()):
+            return False
         self.kill()
-        return alive
+        return True
 
     def kill_hook(self) -> bool:
         """kill -9 of a hook that runs; False when none does."""
@@ -145,9 +146,7 @@ class Session(FakeSession):
         self._obey()
         self._reap()
         if self._busy:
-            clock.sleep(self._chance.uniform(*THOUGHT))
-            if self.alive:
-                self._go_on()
+            self._go_on()
         elif (woken := self._woken()) is not None:
             self.woken(woken)
         elif self._chance.random() < 0.002:
@@ -245,6 +244,11 @@ class Session(FakeSession):
         if not entry.get("asyncRewake"):
             self._hooks = [*(one for one in self._hooks if one.poll() is None), process]
         return process
+
+    def _request(self, texts: list[str]) -> None:
+        # Killed meanwhile, it has the texts in its conversation, and no answer.
+        clock.sleep(self._chance.uniform(*THOUGHT))
+        super()._request(texts)
 
     def _write(self, kind: str, **entry: object) -> None:
         if not self.alive:

@@ -28,7 +28,7 @@ if TYPE_CHECKING:
     from turnpost.core.records import Waiter
 
 SESSIONS = SENDERS = 8
-MESSAGES, KILLS = scale(320, 100_000), scale(15, 1_000)
+MESSAGES, KILLS = scale(320, 100_000), scale(25, 1_000)
 LOG = logging.getLogger(__name__)
 STANDSTILL = 120.0
 """Seconds in which at least one message must be read. A claim of a killed hook holds for 15."""
@@ -58,7 +58,7 @@ class Post:
         self.kills = Kills(
             self.chance,
             {
-                "session": lambda: self._any().kill_process(),
+                "session": lambda: self._any().kill_process(aimed=self.kills.done["session"] % 2 == 1),
                 "waiter": lambda: self._any().kill_waiter(),
                 "hook": lambda: self._any().kill_hook(),
                 "coordinator": lambda: coordinator(self.root),

@@ -56,7 +56,9 @@ def test_nothing_is_lost_twice_or_out_of_order_on_the_real_claude_code(post: Pos
     kills = Kills(
         chance,
         {
-            "session": lambda: _kill_session(post, chance.choice(names)),
+            "session": lambda: _kill_session(
+                post, chance.choice(names), aimed=kills.done["session"] % 2 == 1
+            ),
             "waiter": lambda: _kill_child(post, chance.choice(names), waiter=True),
             "hook": lambda: _kill_child(post, chance.choice(names), waiter=False),
             "coordinator": lambda: coordinator(post.root),
@@ -100,9 +102,12 @@ def _pid(post: Post, name: str) -> int | None:
     return state["pid"] if state is not None and procs.alive(state["pid"], state["token"]) else None
 
 
-def _kill_session(post: Post, name: str) -> bool:
+def _kill_session(post: Post, name: str, *, aimed: bool) -> bool:
+    """kill -9 of a session; when it is `aimed`, of one to which a message is on its way."""
     pid = _pid(post, name)
-    return pid is not None and killed(pid)
+    if pid is None or (aimed and not mailbox.Mailbox(post.root, post.key(name)).in_flight()):
+        return False
+    return killed(pid)
 
 
 def _kill_child(post: Post, name: str, *, waiter: bool) -> bool:
