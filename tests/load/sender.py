@@ -1,7 +1,7 @@
 """A sender process: it sends its messages one after the other and keeps a journal that outlives it.
 
-A line `begin N` stands before the send of message N, a line `sent N ID` after it: killed in between, the sender does not
-know whether its message was accepted, and whoever follows it goes on with the next.
+A line `begin N TIME` stands before the send of message N, a line `sent N TIME ID` after it: killed in between, the sender
+does not know whether its message was accepted, and whoever follows it goes on with the next.
 """
 
 from __future__ import annotations
@@ -22,6 +22,8 @@ from turnpost.core.sender import Speaker
 class Planned(NamedTuple):
     """What one message is: known from its sender and number alone, so that the judge knows it too."""
 
+    sender: int
+    number: int
     body: str
     to: tuple[str, ...]
     urgent: bool
@@ -31,7 +33,7 @@ def plan(seed: str, sender: int, number: int, names: Sequence[str]) -> Planned:
     """The `number`th message of a sender: mostly to one agent, now and then to two, now and then urgent."""
     chance = random.Random(f"{seed}/{sender}/{number}")
     to = chance.sample(names, 2 if len(names) > 1 and chance.random() < 0.05 else 1)
-    return Planned(f"sender {sender}, message {number}", tuple(to), chance.random() < 0.1)
+    return Planned(sender, number, f"sender {sender}, message {number}", tuple(to), chance.random() < 0.1)
 
 
 def main(
@@ -43,10 +45,10 @@ def main(
     for number in range(first, last + 1):
         time.sleep(random.uniform(0.0, 2 * pause))
         planned = plan(seed, sender, number, names)
-        os.write(book, f"begin {number}\n".encode())
+        os.write(book, f"begin {number} {time.monotonic()}\n".encode())
         while (identifier := _send(root, voice, planned)) is None:
             time.sleep(0.05)
-        os.write(book, f"sent {number} {identifier}\n".encode())
+        os.write(book, f"sent {number} {time.monotonic()} {identifier}\n".encode())
 
 
 def _send(root: str, voice: Speaker, planned: Planned) -> str | None:

@@ -10,7 +10,7 @@ import re
 import subprocess
 import sys
 from collections import Counter
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
 from pathlib import Path
 from typing import NamedTuple
@@ -34,6 +34,13 @@ class Read(NamedTuple):
 def messages(text: str) -> list[Read]:
     """The messages in a text, in their order."""
     return [Read(*found) for found in _MESSAGE.findall(text)]
+
+
+class Accepted(NamedTuple):
+    """When a send had returned, and with which id."""
+
+    at: float
+    id: str
 
 
 class Traffic:
@@ -86,7 +93,7 @@ class Traffic:
         ids = {name: {one.body: one.id for one in found} for name, found in read.items()}
         begun: dict[str, set[str]] = {name: set() for name in read}
         for sender in self._senders:
-            for number in range(1, sender.look().begun + 1):
+            for number in sender.look().begun:
                 planned = plan(self._seed, sender.number, number, self.names)
                 accepted = sender.sent.get(number)
                 found = [counts[name][planned.body] for name in planned.to]
@@ -94,38 +101,43 @@ class Traffic:
                     begun[name].add(planned.body)
                     if count > 1:
                         verdict.twice.append(f"{planned.body} to {name}: {count} times")
-                    if count and accepted not in (None, ids[name][planned.body]):
-                        verdict.twice.append(f"{planned.body} to {name}: sent as {accepted}, and once more")
+                    if count and accepted and accepted.id != ids[name][planned.body]:
+                        verdict.twice.append(
+                            f"{planned.body} to {name}: sent as {accepted.id}, and once more"
+                        )
                     if not count and (accepted or any(found)):
-                        verdict.lost.append(f"{planned.body} to {name} ({accepted})")
+                        verdict.lost.append(f"{planned.body} to {name}: {accepted}")
         for name, found_there in read.items():
             verdict.twice += [
                 f"{one} at {name}, not sent to it" for one in found_there if one.body not in begun[name]
             ]
-            verdict.disordered += self._disordered(name, [one.body for one in found_there])
+            verdict.disordered += self._disordered(name, found_there)
         return verdict
 
-    def _disordered(self, name: str, bodies: Sequence[str]) -> Iterable[str]:
-        """Messages of one sender to one agent that came before an earlier one. An urgent one may pass ordinary ones.
+    def _disordered(self, name: str, found: Sequence[Read]) -> Iterator[str]:
+        """Messages that stand behind one whose send began only when they had been accepted, by whomever it was sent.
 
-        A send that was killed is accepted when it is finished, maybe after the next: its sender was promised nothing.
+        An urgent one may pass ordinary ones. A send that was killed is accepted when it is finished, maybe much later: its
+        sender was promised nothing.
         """
-        place = {body: index for index, body in enumerate(bodies)}
-        for sender in self._senders:
-            last = -1
-            for number in sorted(sender.sent):
-                planned = plan(self._seed, sender.number, number, self.names)
-                if name in planned.to and not planned.urgent and planned.body in place:
-                    if place[planned.body] < last:
-                        yield f"{planned.body} to {name}"
-                    last = place[planned.body]
+        latest, passed_by = 0.0, ""
+        for one in found:
+            planned = self.planned(one.body)
+            if planned.urgent:
+                continue
+            sender = self._senders[planned.sender]
+            accepted = sender.sent.get(planned.number)
+            if accepted and accepted.at < latest:
+                yield f"{one.body} to {name}, behind {passed_by}"
+            if sender.begun[planned.number] > latest:
+                latest, passed_by = sender.begun[planned.number], one.body
 
     def _tend(self, sender: _Sender) -> bool:
         code = sender.process.poll() if sender.process else -9
         if code is None:
             return True
         assert code in (0, -9), f"sender {sender.number} ended with code {code}"
-        first = sender.look().begun + 1
+        first = max(sender.look().begun, default=0) + 1
         if first > sender.each:
             return False
         words = [self._root, str(sender.journal), self._seed, self._pause]
@@ -151,8 +163,8 @@ class _Sender:
     journal: Path
     each: int
     process: subprocess.Popen[bytes] | None = None
-    begun: int = 0
-    sent: dict[int, str] = field(default_factory=dict)
+    begun: dict[int, float] = field(default_factory=dict)
+    sent: dict[int, Accepted] = field(default_factory=dict)
     _offset: int = 0
 
     def look(self) -> _Sender:
@@ -164,9 +176,9 @@ class _Sender:
             whole = new[: new.rfind(b"\n") + 1]
             self._offset += len(whole)
             for line in whole.decode().splitlines():
-                step, number, *rest = line.split()
+                step, number, at, *identifier = line.split()
                 if step == "begin":
-                    self.begun = int(number)
+                    self.begun[int(number)] = float(at)
                 else:
-                    self.sent[int(number)] = rest[0]
+                    self.sent[int(number)] = Accepted(float(at), *identifier)
         return self
