@@ -3,6 +3,8 @@
 PYTHON ?= python3
 # Tests run side by side: those with the real Claude Code mostly wait.
 JOBS ?= 3
+# What `make long` runs.
+LONG ?= tests/load tests/crash
 VENV := .venv
 BIN := $(VENV)/bin
 READY := $(VENV)/.ready
@@ -13,10 +15,14 @@ PIP := $(BIN)/python -m pip --disable-pip-version-check
 COMPILE := $(BIN)/uv pip compile --quiet --universal --python-version 3.11 --generate-hashes --no-header \
 	--no-annotate --no-emit-index-url --no-emit-find-links
 
-.PHONY: test demo lint format bench lock clean venv
+.PHONY: test long demo lint format bench lock clean venv
 
 test: $(READY)
 	$(BIN)/python -m pytest -n $(JOBS) --dist worksteal -p tests.tier_times $(ARGS)
+
+# All of the load and crash tests, of which `make test` runs a part: hours. What they did is logged as they go.
+long: $(READY)
+	TURNPOST_LONG=1 $(BIN)/python -m pytest --timeout 14400 --log-cli-level INFO $(LONG) $(ARGS)
 
 demo: $(READY)
 	$(BIN)/turnpost demo $(ARGS)

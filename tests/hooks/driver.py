@@ -170,6 +170,11 @@ class FakeSession:
             if clock.monotonic() > end:
                 raise TimeoutError(f"no waiter woke the session in {timeout:g} s")
             clock.sleep(0.005)
+        self.woken(woken, **payload)
+        return woken
+
+    def woken(self, woken: str, **payload: Any) -> None:
+        """The turn that a waiter begins with its text."""
         notification = (
             "<task-notification>\n<summary>Stop hook feedback</summary>\n</task-notification>\n<system-reminder>\n"
             f'Stop hook blocking error from command "Stop": {woken}\n</system-reminder>'
@@ -181,7 +186,6 @@ class FakeSession:
             "user", message={"role": "user", "content": notification}, origin={"kind": "task-notification"}
         )
         self._request([woken, *self._context(ran, "UserPromptSubmit")])
-        return woken
 
     def end(self, reason: str = "other") -> Ran:
         """The session ends as `claude stop` or the person ends it: the harness ends its waiters too."""
@@ -196,10 +200,10 @@ class FakeSession:
         self._process.kill()
         self._process.wait()
 
-    def respawn(self) -> Ran:
+    def respawn(self, *, waiter: bool = False) -> Ran:
         """Another process goes on with a session that was killed. Without a waiter, which would not wait for the test."""
         self._begin()
-        return self.hook("SessionStart", source="resume", waiter=False)
+        return self.hook("SessionStart", source="resume", waiter=waiter)
 
     # What a test looks at.
 
@@ -390,8 +394,13 @@ class FakeSession:
             file.write(json.dumps(line, separators=(",", ":")) + "\n")
 
     def _last_entry(self) -> str | None:
-        """The entry that the next one hangs on."""
-        for line in reversed(self.transcript.read_bytes().splitlines()):
-            if found := json.loads(line).get("uuid"):
-                return str(found)
+        """The entry that the next one hangs on. Looked for in the end first: a transcript can be long."""
+        for room in (1 << 18, 1 << 40):
+            with self.transcript.open("rb") as file:
+                begin = max(0, file.seek(0, os.SEEK_END) - room)
+                file.seek(begin)
+                lines = file.read().splitlines()
+            for line in reversed(lines[1:] if begin else lines):
+                if found := json.loads(line).get("uuid"):
+                    return str(found)
         return None
