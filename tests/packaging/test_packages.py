@@ -1,9 +1,6 @@
 """The wheel, the source archive and the editable install hold what an install needs, and work without a network."""
 
 import json
-import os
-import subprocess
-import sys
 import tarfile
 import venv
 import zipfile
@@ -11,10 +8,10 @@ from pathlib import Path
 
 import pytest
 
+from tests.packaging.conftest import ROOT, run
 from turnpost.install import settings_for_launch
 from turnpost.install.merge import command_of, entries
 
-ROOT = Path(__file__).resolve().parents[2]
 PACKAGE = ROOT / "coordinator" / "turnpost"
 REPORT = """
 import json, turnpost, turnpost.data as data
@@ -22,23 +19,6 @@ print(json.dumps([turnpost.__file__, str(data.hooks_dir()), str(data.templates_d
 """
 
 pytestmark = pytest.mark.slow
-
-
-def run(*command: str | Path, cwd: Path, **env: str) -> str:
-    clean = {key: os.environ[key] for key in ("PATH", "HOME", "LANG", "TMPDIR") if key in os.environ}
-    done = subprocess.run(
-        command, cwd=cwd, env=clean | env, capture_output=True, text=True, stdin=subprocess.DEVNULL
-    )
-    assert done.returncode == 0, done.stdout + done.stderr
-    return done.stdout
-
-
-@pytest.fixture(scope="module")
-def built(tmp_path_factory: pytest.TempPathFactory) -> dict[str, Path]:
-    """A source archive from the tree, and a wheel from that archive: what is missing there is missing in both."""
-    out = tmp_path_factory.mktemp("dist")
-    run(sys.executable, "-m", "build", "--no-isolation", "--outdir", out, ROOT, cwd=out)
-    return {"wheel": next(out.glob("*.whl")), "sdist": next(out.glob("*.tar.gz"))}
 
 
 def files_of(folder: str, ending: str) -> set[str]:
