@@ -1,8 +1,9 @@
-"""What an agent's waiter and the coordinator cost while nothing happens, against a Python that sleeps."""
+"""What idle agents' waiters and the coordinator cost while nothing happens, against as many Pythons that sleep."""
 
 from __future__ import annotations
 
 import os
+import subprocess
 import time
 from pathlib import Path
 
@@ -12,11 +13,15 @@ from tests.bench.rounds import NotMeasured, until
 from turnpost.core import bell, store
 from turnpost.lab.progress import Progress
 
+AGENTS, QUICK_AGENTS = 200, 20
+"""Idle agents, and sleepers: what all Pythons share (PSS) is then shared by as many of either kind."""
 SECONDS, QUICK = 60.0, 10.0
 BARE = "a sleeping python3 -I -S"
 CPU_LIMIT = 10.0
 """Milliseconds in a minute: one tick of the kernel's accounting, below which `ps` and `top` show nothing."""
-_COUNT = 3
+COORDINATOR_LIMIT = 60.0
+"""Milliseconds in a minute: a thousandth of a processor, which `top` shows as 0.1."""
+MEMORY_LIMIT = 1.5
 _KIB = 1024
 
 
@@ -24,10 +29,14 @@ def measure(quick: bool, progress: Progress) -> list[Measured]:
     """Waiters, sleepers and a coordinator in the same minute."""
     if not Path("/proc/self/smaps_rollup").exists():
         raise NotMeasured("this system has no /proc/PID/smaps_rollup")
-    seconds = QUICK if quick else SECONDS
+    count, seconds = (QUICK_AGENTS, QUICK) if quick else (AGENTS, SECONDS)
     with Played() as place:
-        waiters = [_waiter(place) for _ in range(_COUNT)]
-        sleepers = [_sleeper(place) for _ in range(_COUNT)]
+        sleepers: list[int] = []
+        waiters: list[int] = []
+        for number in range(count):
+            progress.update(f"idle: agent {number + 1} of {count}")
+            sleepers.append(_sleeper(place))
+            waiters.append(_waiter(place))
         coordinator = place.coordinator()
         time.sleep(3.0)  # what a start leaves to do is not idling
         pids = [*waiters, *sleepers, coordinator]
@@ -39,18 +48,19 @@ def measure(quick: bool, progress: Progress) -> list[Measured]:
         cpu = {pid: (_cpu(pid) - before[pid]) * 60.0 / seconds for pid in pids}
         memory = {pid: _memory(pid) for pid in pids}
     return [
-        _figure("waiter CPU a minute", "ms", cpu, waiters, sleepers, CPU_LIMIT),
-        _figure("waiter memory", "MB", memory, waiters, sleepers),
-        _figure("coordinator CPU a minute", "ms", cpu, [coordinator] * _COUNT, sleepers),
-        _figure("coordinator memory", "MB", memory, [coordinator] * _COUNT, sleepers),
+        _figure(f"waiter CPU ({count})", "ms/min", cpu, waiters, sleepers, limit=CPU_LIMIT),
+        _figure(f"waiter memory ({count})", "MB", memory, waiters, sleepers, ratio_limit=MEMORY_LIMIT),
+        _figure("coordinator CPU", "ms/min", cpu, [coordinator], sleepers[:1], limit=COORDINATOR_LIMIT),
+        _figure("coordinator memory", "MB", memory, [coordinator], sleepers[:1]),
     ]
 
 
 def _figure(
-    name: str, unit: str, found: dict[int, float], pids: list[int], sleepers: list[int], limit: float | None = None
+    name: str, unit: str, found: dict[int, float], pids: list[int], sleepers: list[int], *,
+    limit: float | None = None, ratio_limit: float | None = None,
 ) -> Measured:  # fmt: skip
     values, against = ([found[pid] for pid in group] for group in (pids, sleepers))
-    return Measured(name, unit, tuple(values), BARE, tuple(against), limit=limit)
+    return Measured(name, unit, tuple(values), BARE, tuple(against), ratio_limit=ratio_limit, limit=limit)
 
 
 def _waiter(place: Played) -> int:
@@ -69,7 +79,11 @@ def _waiter(place: Played) -> int:
 
 def _sleeper(place: Played) -> int:
     command = [place.interpreter(), "-I", "-S", "-c", "import time; time.sleep(999)"]
-    return place.start(command, "none").pid
+    started = subprocess.Popen(
+        command, env=place.env("none"), cwd=place.project,
+        stdin=subprocess.DEVNULL, stdout=subprocess.DEVNULL, stderr=subprocess.DEVNULL,
+    )  # fmt: skip
+    return started.pid
 
 
 def _cpu(pid: int) -> float:

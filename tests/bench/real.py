@@ -22,7 +22,7 @@ from turnpost.lab.model import ModelRequest, ScriptedModel
 from turnpost.lab.progress import Progress
 from turnpost.lab.world import World
 
-WAKES, QUICK_WAKES, WAKE_LIMIT = 30, 8, 1.25
+WAKES, QUICK_WAKES, WAKE_LIMIT = 30, 8, 1.15
 RESUMES, QUICK_RESUMES, RESUME_LIMIT = 7, 2, 1.3
 FLOOR = "a shell waiter on a FIFO"
 RESUME = "claude --bg --resume"

@@ -6,6 +6,7 @@ import os
 import subprocess
 from collections.abc import Iterator
 from pathlib import Path
+from types import SimpleNamespace
 
 import pytest
 
@@ -129,12 +130,56 @@ def test_the_waiter_of_a_killed_session_claims_nothing_and_ends(session: FakeSes
     assert spool.receipt(session.root, session.agent, sent)["attempts"] == 0
 
 
-@pytest.mark.slow
-def test_the_waiter_of_a_killed_session_ends_within_its_round_without_a_bell(session: FakeSession) -> None:
+@pytest.mark.skipif(not hasattr(os, "pidfd_open"), reason="this system does not tell of a process's end")
+def test_the_waiter_of_a_killed_session_ends_at_once_without_a_bell(session: FakeSession) -> None:
     (orphan,) = session.live_waiters()
     session.kill()
-    assert orphan.wait(timeout=waiter.ROUND + 5) == 0
+    assert orphan.wait(timeout=waiter.ROUND / 2) == 0
     assert not bell.listening(session.root, session.key)
+
+
+@pytest.mark.parametrize("refused", [AttributeError, OSError])
+def test_where_the_kernel_does_not_tell_of_its_sessions_end_a_waiter_looks_each_round(
+    session: FakeSession, monkeypatch: pytest.MonkeyPatch, refused: type[Exception]
+) -> None:
+    def pidfd_open(pid: int) -> int:
+        raise refused
+
+    pauses: list[float] = []
+
+    def select(read: list[int], _write: object, _error: object, pause: float) -> None:
+        assert read == [fifo]
+        pauses.append(pause)
+        session.kill()
+
+    monkeypatch.setattr(os, "pidfd_open", pidfd_open, raising=False)
+    monkeypatch.setattr(waiter, "select", SimpleNamespace(select=select))
+    mine = store.load_waiter(session.root, session.key)
+    assert mine is not None
+    fifo = os.open(bell.fifo(session.root, session.key, mine["id"]), os.O_RDONLY | os.O_NONBLOCK)
+    try:
+        assert waiter._listen(session.root, session.key, mine, fifo, {"hook_event_name": "Stop"}) == ""
+    finally:
+        os.close(fifo)
+    assert pauses == [waiter.ROUND]
+
+
+def test_a_message_whose_bell_was_lost_is_found_in_a_round(
+    session: FakeSession, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(waiter, "ROUND", 0.2)
+    monkeypatch.setattr(bell, "ring", lambda path: False)
+    mine = store.load_waiter(session.root, session.key)
+    assert mine is not None
+    send(session, "nobody rings")
+    quiet, other_end = os.pipe()
+    os.set_blocking(quiet, False)
+    try:
+        entering = waiter._listen(session.root, session.key, mine, quiet, {"hook_event_name": "Stop"})
+    finally:
+        os.close(quiet)
+        os.close(other_end)
+    assert "nobody rings" in entering
 
 
 def test_while_the_session_works_the_waiter_takes_nothing(session: FakeSession) -> None:

@@ -6,6 +6,8 @@ import time
 
 monotonic = time.monotonic
 sleep = time.sleep
+processor = time.thread_time
+"""Seconds that this thread has had a processor: what its own work takes, whoever else is at work."""
 
 
 def now() -> float:

@@ -17,8 +17,10 @@ TYPE_CHECKING = False
 if TYPE_CHECKING:
     from turnpost.core.records import State, Waiter
 
-ROUND = 5.0
-"""Seconds between looks without a bell: how long a lost bell or a vanished session can go unnoticed."""
+ROUND = 15.0
+"""Seconds between looks without a bell: how long a lost bell can go unnoticed, and without pidfds a vanished session."""
+FLYING = 5.0
+"""Seconds between looks while something is on its way: it may have to be recalled."""
 SOON = 0.25
 """Seconds until the next look while something waits that may not be taken yet."""
 REGISTRATION = 10.0
@@ -132,6 +134,7 @@ def _listen(root: str, key: str, waiter: Waiter, fd: int, payload: deliver.Paylo
     event = str(payload.get("hook_event_name"))
     box = Mailbox(root, key)
     start = procs.token(waiter["harness_pid"])
+    bells = [fd, *_end_of(waiter["harness_pid"])]
     while True:
         if not procs.alive(waiter["harness_pid"], start):
             return ""  # an orphan: what it claimed would reach nobody
@@ -146,12 +149,20 @@ def _listen(root: str, key: str, waiter: Waiter, fd: int, payload: deliver.Paylo
             entering = _try(box, waiter, event, str(payload.get("transcript_path", "")))
             if entering:
                 return entering
-            pause = SOON if waiting else ROUND
-        select.select([fd], [], [], pause)
+            pause = SOON if waiting else FLYING
+        select.select(bells, [], [], pause)
         try:
             os.read(fd, 4096)
         except BlockingIOError:
             pass
+
+
+def _end_of(pid: int) -> list[int]:
+    """What can be read once a process has ended; nothing where the kernel cannot tell."""
+    try:
+        return [os.pidfd_open(pid)]
+    except (AttributeError, OSError):  # macOS, and Linux before 5.3
+        return []
 
 
 def _try(box: Mailbox, waiter: Waiter, event: str, transcript: str) -> str:

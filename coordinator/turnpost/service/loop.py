@@ -2,9 +2,10 @@
 
 from __future__ import annotations
 
+import math
 import os
 import threading
-from collections.abc import Callable
+from collections.abc import Callable, Iterator
 from concurrent.futures import Future, ThreadPoolExecutor
 from typing import TYPE_CHECKING
 
@@ -47,6 +48,9 @@ WAITING = 0.5
 YIELD = 0.03
 """Seconds left to the agent's own waiter, which the same send wakes: both would want the agent's lock."""
 HOUSEKEEPING = 30.0
+"""Seconds between the beginnings, or parts, of the housekeeping."""
+SHARE = 0.0005
+"""The part of a processor that it may take: the more agents there are, the longer until each has been looked at."""
 REMEMBERED = 86_400.0
 """Seconds that an ended subagent is remembered: until then a late message is refused by the right rule."""
 
@@ -63,6 +67,7 @@ class Coordinator:
         self._newer: dict[str, str] = {}
         self._stopping = threading.Event()
         self._kept = 0.0
+        self._chores: Iterator[None] | None = None
         self._config = config.load(root)
 
     def stop(self) -> None:
@@ -88,8 +93,8 @@ class Coordinator:
     def round(self) -> float:
         """Look at every agent with something waiting or on its way; seconds until the next look."""
         if clock.monotonic() - self._kept > HOUSEKEEPING or not self._kept:
+            self._guarded("housekeeping", self._keep_house)
             self._kept = clock.monotonic()
-            self._guarded("housekeeping", self._housekeeping)
         pause = QUIET
         for key in files.names(home.pending(self._root)):
             pause = min(pause, self._guarded(key, lambda key=key: self._look(key)) or QUIET)  # type: ignore[misc]
@@ -234,12 +239,22 @@ class Coordinator:
         if waiting:
             alerts.give_up(self._root, key, waiting, subagents.ENDED)
 
-    def _housekeeping(self) -> None:
-        """Finish what killed processes left, and look at every agent once: the bells are only hints."""
+    def _keep_house(self) -> None:
+        """Finish sends that were killed, and go on with the housekeeping; at the start with all of it."""
         outbox.recover(self._root)
+        end = clock.processor() + (HOUSEKEEPING * SHARE if self._kept else math.inf)
+        chores, self._chores = self._chores or self._housekeeping(), None
+        for _ in chores:
+            if clock.processor() >= end:
+                self._chores = chores  # the rest next time
+                return
+
+    def _housekeeping(self) -> Iterator[None]:
+        """Clear away what killed processes left, and look at every agent once: the bells are only hints. In small parts."""
         files.sweep(home.outbox(self._root), 60.0)
         for key in files.names(home.agents(self._root)):
             self._guarded(key, lambda key=key: self._keep(key))  # type: ignore[misc]
+            yield
 
     def _keep(self, key: str) -> None:
         box = Mailbox(self._root, key)
