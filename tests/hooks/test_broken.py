@@ -120,7 +120,7 @@ def test_a_damaged_record_of_an_agent_costs_no_message(
         Path(f"{folder}/{name}").write_bytes(damage)
     working.stop()
     assert working.read == sent
-    assert not working.stop().reason
+    assert not working.stop().goes_on
     assert working.settled(1)
     sent.append(spool.send(working.root, "three", agent))
     working.wake()
