@@ -13,7 +13,7 @@ import signal
 import sys
 from typing import NoReturn
 
-from tests.bench import commands, hooks, idle, real, report, sends
+from tests.bench import commands, context, hooks, idle, real, report, sends
 from tests.bench.figures import Measured
 from tests.bench.rounds import NotMeasured
 from turnpost.core.errors import TurnpostError
@@ -27,6 +27,7 @@ MEASURES: dict[str, real.Measure] = {
     "stopped": real.stopped,
     "idle": idle.measure,
     "sends": sends.measure,
+    "context": context.measure,
 }
 
 

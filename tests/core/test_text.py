@@ -182,7 +182,7 @@ def test_a_rendered_message_is_the_one_in_the_design() -> None:
     message.update({"sent": 1_800_000_000.0, "kind": "question"})
     assert render.element(message, "alpha", 1_800_000_004.0) == (
         f'<message about="{message["id"]}" from="person" to="alpha" kind="question" thread="alpha+person" '
-        f'sent="2027-01-15T08:00:00.000Z" age="4 s" reply="turnpost reply {message["id"]}">\n'
+        'age="4 s" reply="turnpost reply ID">\n'
         "the body, <b>letter</b> for letter\n</message>"
     )
 
@@ -203,12 +203,8 @@ def test_no_attribute_breaks_out_of_its_quotes(word: str) -> None:
     assert re.fullmatch(r'<message( [a-z-]+="[^"<>\n\t]*")+>', head)
 
 
-def test_a_batch_says_once_what_it_is_and_keeps_the_order() -> None:
-    shown = render.batch(["one", "two"], "alpha")
-    assert shown.splitlines()[1:] == ["one", "two"]
-    assert "2 messages for you, alpha" in shown
-    assert "grants nothing" in shown.splitlines()[0]
-    assert len(shown.splitlines()[0]) < 400  # what a claim reserves for it
+def test_a_batch_keeps_the_order() -> None:
+    assert render.batch(["one", "two"]) == "one\ntwo"
 
 
 @pytest.mark.parametrize("body", ["", " ", "\n\t", "\u2003"])

@@ -9,14 +9,14 @@ from typing import TYPE_CHECKING
 
 import pytest
 
-from turnpost.core import clock, outbox, registry, render
+from turnpost.core import outbox, registry, render
 
 if TYPE_CHECKING:
     from turnpost.core.records import Message, Party
 
 PAGES = "\n".join(page.read_text() for page in sorted((Path(__file__).parents[2] / "docs").glob("*.md")))
 EXAMPLE = re.compile(
-    r"^`([a-z-]+)`: .*\n\n```\n(turnpost brings .*\n(.*\n<message ([^>]*)>\n(.*)\n</message>))\n```",
+    r"^`([a-z-]+)`: .*\n\n```\n(turnpost.*\n<message ([^>]*)>\n(.*)\n</message>)\n```",
     re.MULTILINE,
 )
 EXAMPLES = {found[1]: found for found in EXAMPLE.finditer(PAGES)}
@@ -29,15 +29,13 @@ def party(name: str) -> Party:
 
 
 def rebuilt(shown: dict[str, str], body: str) -> Message:
-    sent = clock.parse(shown["sent"])
-    assert sent is not None
     options = [option.partition(": ")[2] for option in shown.get("options", "").split(" | ") if option]
     message = outbox.compose(
         party(shown["from"]), [party(shown["to"])], body, kind=shown["kind"], urgent="urgent" in shown,
         reply_to=shown.get("reply-to"), refs=[ref for ref in shown.get("refs", "").split(" | ") if ref], options=options,
         choice=int(shown["choice"]) if "choice" in shown else None,
     )  # fmt: skip
-    message["id"], message["sent"] = shown["about"], sent
+    message["id"] = shown["about"]
     return message
 
 
@@ -54,13 +52,12 @@ def test_every_boundary_where_a_message_enters_has_its_example() -> None:
 @pytest.mark.parametrize("boundary", sorted(EXAMPLES))
 def test_the_example_is_what_is_rendered(boundary: str) -> None:
     example = EXAMPLES[boundary]
-    shown = {name: html.unescape(value) for name, value in re.findall(r'([a-z-]+)="([^"]*)"', example[4])}
-    message = rebuilt(shown, example[5])
+    shown = {name: html.unescape(value) for name, value in re.findall(r'([a-z-]+)="([^"]*)"', example[3])}
+    message = rebuilt(shown, example[4])
     assert message["thread"] == shown["thread"]
     to = message["to"][0]
     variants: list[Party] = [to, {**to, "kin": "parent"}, {**to, "kin": "child"}]
-    # A moment in the middle of the second: the sent one has been rounded down to a millisecond.
     now = message["sent"] + seconds(shown["age"]) + 0.5
-    blocks = [render.block({**message, "to": [one]}, to["name"], now, to["key"]) for one in variants]
-    assert example[3] in blocks
-    assert example[2] == render.batch([example[3]], to["name"])
+    assert example[2] in [
+        render.block({**message, "to": [one]}, to["name"], now, to["key"]) for one in variants
+    ]

@@ -19,7 +19,8 @@ pytestmark = pytest.mark.process
 
 MARK = '<message about="msg-1"'
 BROUGHT = '{"hookSpecificOutput": {"additionalContext": "<message about=\\"msg-1\\" to=x>"}}'
-BLOCK = BROUGHT[:-1] + ', "decision": "block"}'
+BLOCK = '{"decision": "block", "reason": "<message about=\\"msg-1\\" to=x>"}'
+UNSEEN = '{"systemMessage": "<message about=\\"msg-1\\" to=x>"}'
 SILENT = Fired("Stop", "stop.py", 0, "", "", 0.1)
 
 
@@ -79,6 +80,7 @@ def test_a_hook_that_hangs_is_ended(home: FakeHome, scripts: Path, monkeypatch: 
     [
         SILENT,
         SILENT._replace(out=BLOCK, mark=MARK),
+        SILENT._replace(out=BROUGHT, mark=MARK),
         SILENT._replace(event="PostToolBatch", out=BROUGHT, mark=MARK),
         Fired("Stop", "waiter.py", 2, "", f"{MARK} to=x>", 0.1, MARK),
         Fired("Stop", "waiter.py", 0, "", "", 0.1),
@@ -97,7 +99,8 @@ def test_what_a_hook_must_do_is_fine(good: Fired) -> None:
         SILENT._replace(err="Traceback"),
         SILENT._replace(mark=MARK),
         SILENT._replace(mark=MARK, out="[]"),
-        SILENT._replace(mark=MARK, out=BROUGHT),  # a Stop that brings a message and lets the turn end
+        SILENT._replace(mark=MARK, out=UNSEEN),
+        SILENT._replace(mark=MARK, out=BLOCK.replace("block", "approve")),
         SILENT._replace(mark=MARK, out=BLOCK, err="x"),
         SILENT._replace(mark=MARK, out=BLOCK, code=2),
         Fired("Stop", "waiter.py", 0, "", "", 0.1, MARK),

@@ -6,6 +6,7 @@
 
 from __future__ import annotations
 
+import contextlib
 import json
 import os
 import re
@@ -75,9 +76,14 @@ class Ran:
 
     @property
     def reason(self) -> str:
-        """Why the turn must go on; empty when it need not."""
+        """A block's reason, which stands twice in the next request; empty for a hook that did not block."""
         document = self.document
         return str(document["reason"]) if document.get("decision") == "block" else ""
+
+    @property
+    def goes_on(self) -> str:
+        """What a Stop hook keeps the turn going with; empty when the turn ends."""
+        return self.reason or self.context
 
 
 @dataclass
@@ -145,22 +151,25 @@ class FakeSession:
         return ran
 
     def stop(self, **payload: Any) -> Ran:
-        """The model ends its turn; when a hook blocks that, the next request goes out at once."""
+        """The model ends its turn; when a hook blocks that or adds context, the next request goes out at once."""
         ran = self.hook("Stop", **{"stop_hook_active": False, **payload})
-        if ran.code == 0 and ran.reason:
-            self._write(
-                "user", message={"role": "user", "content": f"Stop hook feedback:\n{ran.reason}"}, isMeta=True
-            )
-            self._attach(
-                type="hook_blocking_error", hookName="Stop", blockingError={"blockingError": ran.reason}
-            )
-            self._request([ran.reason, *self._context(ran, "Stop")])
+        if ran.code == 0 and ran.goes_on:
+            if ran.reason:
+                self._write(
+                    "user",
+                    message={"role": "user", "content": f"Stop hook feedback:\n{ran.reason}"},
+                    isMeta=True,
+                )
+                self._attach(
+                    type="hook_blocking_error", hookName="Stop", blockingError={"blockingError": ran.reason}
+                )
+            self._request([*filter(None, [ran.reason]), *self._context(ran, "Stop")])
         return ran
 
     def turn(self) -> None:
-        """One whole turn that ends; blocks at its end are gone along with."""
+        """One whole turn that ends; what keeps it going is gone along with."""
         self.prompt()
-        while self.stop().reason:
+        while self.stop().goes_on:
             pass
 
     def wake(self, timeout: float = PATIENCE, **payload: Any) -> str:
@@ -322,11 +331,11 @@ class FakeSession:
             cwd=self.project,
         )
         assert process.stdin is not None
-        try:
+        with (
+            contextlib.suppress(BrokenPipeError),
+            process.stdin,
+        ):  # a hook with nothing to do ends without reading
             process.stdin.write(data)
-            process.stdin.close()
-        except BrokenPipeError:
-            pass  # a hook with nothing to do ends without reading
         process.stdin = None
         return process
 

@@ -122,7 +122,7 @@ def test_a_damaged_record_of_an_agent_costs_no_message(
         )  # another file: an entry can be the message itself by another name
     working.stop()
     assert working.read == sent
-    assert not working.stop().reason
+    assert not working.stop().goes_on
     assert working.settled(1)
     sent.append(spool.send(working.root, "three", agent))
     working.wake()

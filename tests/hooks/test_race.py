@@ -42,7 +42,7 @@ def _race(root: str, folder: Path, seed: int) -> tuple[list[str], list[str], int
             if len(session.read) < len(sent):
                 session.wake()
                 wakes += 1
-            while session.stop().reason:
+            while session.stop().goes_on:
                 pass
         assert session.settled(1)
         return sent, session.read, wakes

@@ -43,7 +43,7 @@ def test_a_turns_last_words_are_kept_once(child: FakeSession) -> None:
 def test_a_turn_that_goes_on_for_a_message_is_reported_at_its_real_end(child: FakeSession) -> None:
     child.prompt()
     spool.send(child.root, "also this", child.agent)
-    assert child.stop(last_assistant_message="first half").reason
+    assert child.stop(last_assistant_message="first half").goes_on
     child.stop(last_assistant_message="both halves")
     assert words(child) == ["both halves"]
 
@@ -133,9 +133,9 @@ def test_a_step_ends_after_its_seconds_and_tells_who_still_works(session: FakeSe
     grow(session, "working")
     session.prompt()
     steps = 0
-    while "kid" in (ran := session.stop()).reason:
+    while "kid" in (ran := session.stop()).goes_on:
         steps += 1
-        assert ran.reason == render.CHILDREN_WORK.format(names="kid")
+        assert ran.goes_on == render.CHILDREN_WORK.format(names="kid")
     assert steps == 5
     assert ran.silent
 

@@ -164,7 +164,7 @@ def test_a_message_claimed_by_a_session_that_was_killed_is_read_once_by_the_next
 ) -> None:
     session.prompt()
     sent = spool.send(session.root, "hello", session.agent)
-    assert session.hook("Stop").reason  # claimed, and killed before it entered
+    assert session.hook("Stop").goes_on  # claimed, and killed before it entered
     session.kill()
     with FakeSession(session.root, session.folder, session_id=session.session_id) as again:
         again.start("resume")

@@ -50,7 +50,12 @@ class FakeSubagent:
         ran = self._hook("SubagentStop", agent_type=about, agent_transcript_path=str(self.transcript))
         if ran.reason:
             self._enter("user", message={"content": f"Stop hook feedback:\n{ran.reason}"}, isMeta=True)
-            self.read += _MARK.findall(ran.reason)
+        elif ran.context:
+            self._enter(
+                "attachment", attachment={"type": "hook_additional_context", "content": [ran.context]}
+            )
+        if ran.goes_on:
+            self.read += _MARK.findall(ran.goes_on)
             self._reply()
         return ran
 
@@ -131,18 +136,13 @@ def test_what_comes_after_its_last_tool_keeps_it_going_and_asks_for_the_whole_re
 ) -> None:
     sent = sub.send("not this file")
     ran = sub.stop()
-    assert "end with your whole report" in ran.reason
+    assert "end with your whole report" in ran.context
+    assert ran.reason == ""
     assert sub.read == [sent]
     assert subagents.running(sub.session.root, sub.session.key) == [sub.key]
     assert sub.stop().silent
     assert sub.receipt(sent) == "read"
     assert subagents.running(sub.session.root, sub.session.key) == []
-
-
-def test_all_that_may_wait_fits_into_one_end(sub: FakeSubagent) -> None:
-    sent = [sub.send("x" * subagents.BODY_LIMIT) for _ in range(subagents.MAILBOX_LIMIT)]
-    sub.stop()
-    assert sub.read == sent
 
 
 @pytest.mark.parametrize("about", ["", None])
@@ -168,10 +168,20 @@ def test_a_start_with_a_strange_id_makes_nothing(session: FakeSession, sub_id: o
     assert spool.tree(session.root) == before
 
 
+def test_a_full_mailbox_of_its_longest_messages_keeps_it_going_until_all_have_come(sub: FakeSubagent) -> None:
+    sent = [sub.send("x" * subagents.BODY_LIMIT) for _ in range(subagents.MAILBOX_LIMIT)]
+    stops = [sub.stop() for _ in range(rules.STOP_BLOCKS)]
+    assert sub.read == sent
+    # What came with context stands once in a request; only the last time brings what has no room there.
+    assert [bool(ran.reason) for ran in stops] == [False] * (rules.STOP_BLOCKS - 1) + [True]
+    assert sub.stop().silent
+    assert {sub.receipt(one) for one in sent} == {"read"}
+
+
 def test_over_the_cap_of_blocks_it_ends_and_the_sender_learns_what_it_did_not_read(sub: FakeSubagent) -> None:
     for _ in range(rules.STOP_BLOCKS):
         sub.send("again")
-        assert sub.stop().reason
+        assert sub.stop().goes_on
     late = sub.send("one too many")
     assert sub.stop().silent
     assert sub.receipt(late) == "undeliverable"

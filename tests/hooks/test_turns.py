@@ -44,7 +44,7 @@ def test_two_messages_of_a_turn_come_at_its_end_in_order_as_two_blocks(session: 
     first, second = send(session, "first"), send(session, "second")
     assert session.tool_batch().silent
     ran = session.stop()
-    assert ran.reason
+    assert ran.reason == ""  # a block's reason would stand twice in the request
     assert session.read == [first, second]
     assert ran.context.count("\n</message>") == 2
     assert "\nfirst\n</message>" in ran.context
@@ -215,18 +215,37 @@ def test_what_came_with_a_prompt_is_not_read_while_the_model_has_not_answered(se
     assert state_of(session, sent) == "read"
 
 
-def test_a_message_over_the_context_room_comes_whole_as_the_blocks_reason(session: FakeSession) -> None:
+LONG = "🦀" * 6_000  # twelve thousand UTF-16 units
+
+
+def test_a_message_over_the_context_room_is_left_to_the_waiter_which_brings_it_once(
+    session: FakeSession,
+) -> None:
+    assert text.units(LONG) > rules.CONTEXT_UNITS
+    assert session.settled(1)
     session.prompt()
-    body = "🦀" * 6_000  # twelve thousand UTF-16 units
-    assert text.units(body) > rules.CONTEXT_UNITS
-    first, second = send(session, body, urgent=True), send(session, "after it")
+    first, second = send(session, LONG, urgent=True), send(session, "after it")
     assert session.tool_batch().silent
-    ran = session.stop()
+    assert session.stop().silent
+    assert LONG in session.wake()
+    assert session.read == [first, second]
+
+
+@pytest.mark.parametrize("deaf", [True, False])
+def test_a_message_over_the_context_room_that_no_waiter_can_bring_comes_whole_as_a_blocks_reason(
+    session: FakeSession, deaf: bool
+) -> None:
+    """No waiter lives, or one that lives would let Claude Code change what looks like an element."""
+    assert session.settled(1)
+    session.prompt()
+    body = LONG if deaf else f"<summary>{LONG}"
+    if deaf:
+        session.end_waiters()
+    first, second = send(session, body), send(session, "after it")
+    ran = session.hook("Stop", waiter=False)
     assert body in ran.reason
     assert ran.context == ""
-    assert session.read == [first]
-    session.stop()
-    assert session.read == [first, second]
+    assert (state_of(session, first), state_of(session, second)) == ("claimed", "queued")
 
 
 def test_a_message_over_the_context_room_comes_whole_by_the_waiter(session: FakeSession) -> None:
@@ -239,7 +258,7 @@ def test_a_message_over_the_context_room_comes_whole_by_the_waiter(session: Fake
 def test_messages_that_fill_several_contexts_all_come_in_order_and_whole(session: FakeSession) -> None:
     session.prompt()
     sent = [send(session, f"{n}:" + "x" * 3_000) for n in range(7)]
-    while session.stop().reason:
+    while session.stop().goes_on:
         pass
     assert session.read == sent
 
@@ -248,7 +267,7 @@ def test_blocks_of_one_turn_stay_below_the_cap_and_the_waiter_takes_the_rest(ses
     session.prompt()
     sent = [send(session, f"{n}:" + "x" * 7_000) for n in range(7)]
     blocks = 0
-    while session.stop().reason:
+    while session.stop().goes_on:
         blocks += 1
     assert blocks == rules.STOP_BLOCKS
     assert session.read == sent[:blocks]
@@ -261,20 +280,20 @@ def test_a_lower_cap_of_the_harness_is_kept_to(session: FakeSession) -> None:
     session.prompt()
     for n in range(3):
         send(session, f"{n}:" + "x" * 7_000)
-    assert session.stop().reason
-    assert not session.stop().reason
+    assert session.stop().goes_on
+    assert not session.stop().goes_on
 
 
 def test_a_rewake_gives_the_stop_hook_its_budget_again(session: FakeSession) -> None:
     session.prompt()
     for _ in range(rules.STOP_BLOCKS):
         send(session, "again")
-        assert session.stop().reason
+        assert session.stop().goes_on
     send(session, "over the budget")
-    assert not session.stop().reason
+    assert not session.stop().goes_on
     session.wake()
     send(session, "in the new turn")
-    assert session.stop().reason
+    assert session.stop().goes_on
 
 
 def test_a_held_agent_gets_nothing_anywhere(session: FakeSession) -> None:

@@ -47,7 +47,7 @@ def test_a_message_to_an_idle_session_wakes_it_once(session: FakeSession) -> Non
     sent = send(session, "hello")
     session.wake()
     assert session.read == [sent]
-    assert not session.stop().reason
+    assert not session.stop().goes_on
     assert session.settled()
     with pytest.raises(TimeoutError):
         session.wake(0.5)
@@ -194,7 +194,7 @@ def test_while_the_session_works_the_waiter_takes_nothing(session: FakeSession) 
 def test_after_a_stop_hook_that_blocked_a_late_waiter_takes_nothing_of_the_turn(session: FakeSession) -> None:
     session.prompt()
     send(session, "keeps the turn going")
-    assert session.hook("Stop", waiter=False).reason
+    assert session.hook("Stop", waiter=False).goes_on
     session.arm("Stop")  # begins after the Stop hook has recorded that the turn goes on
     assert session.settled()
     send(session, "mid-turn")
@@ -215,7 +215,7 @@ def test_a_waiter_armed_by_a_stop_hook_that_failed_later_in_a_turn_still_deliver
 ) -> None:
     session.prompt()
     send(session, "one")
-    assert session.stop().reason
+    assert session.stop().goes_on
     clock.sleep(rules.IDLE_DOUBT)  # the rest of the turn
     session.arm("Stop")
     second = send(session, "two")

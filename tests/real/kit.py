@@ -7,13 +7,14 @@ same answers without one, which would cost more than what they look at.
 
 from __future__ import annotations
 
+import contextlib
 import json
 import os
 import signal
 import sys
 import threading
 import time
-from collections.abc import Callable, Iterable, Mapping, Sequence
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any, TypeVar
@@ -227,6 +228,17 @@ class Post:
         pid = self.coordinator_pid()
         os.kill(pid, signal.SIGSTOP)
         return lambda: os.kill(pid, signal.SIGCONT)
+
+    @contextlib.contextmanager
+    def paused_waiter(self, name: str) -> Iterator[None]:
+        """Let the world's one waiter, an idle agent's, stand still, so that what is sent meanwhile comes at once."""
+        until(lambda: len(self.waiters()) == 1 and self.listening(name), "one waiter is left")
+        (waiter,) = self.waiters()
+        os.kill(waiter.pid, signal.SIGSTOP)
+        try:
+            yield
+        finally:
+            os.kill(waiter.pid, signal.SIGCONT)
 
     # Looks
 

@@ -2,18 +2,15 @@
 
 from __future__ import annotations
 
-import contextlib
 import json
-import os
-import signal
 import sys
-from collections.abc import Iterator, Sequence
+from collections.abc import Sequence
 from pathlib import Path
 
 import pytest
 
 import turnpost
-from tests.real.kit import PATIENCE, Post, bodies, until
+from tests.real.kit import PATIENCE, Post, bodies
 from turnpost.core.render import mark
 from turnpost.lab.detach import run
 from turnpost.lab.model import Say
@@ -87,7 +84,7 @@ def test_bodies_are_literal_at_every_boundary(post: Post) -> None:
     plain, elements = [one for one in BODIES if "<" not in one], [one for one in BODIES if "<" in one]
     wakes = []
     for texts, boundary in ((plain, "rewake"), (elements, "prompt")):
-        with paused_waiter(post):
+        with post.paused_waiter("alpha"):
             ids = send(post, texts)
         wakes += ids
         assert {one.boundary for one in post.assert_read_once("alpha", *ids)} == {boundary}
@@ -128,16 +125,6 @@ def test_bodies_are_literal_at_every_boundary(post: Post) -> None:
 def expected(body: str) -> str:
     """A body as the model must see it."""
     return ESCAPED.get(body, body)
-
-
-@contextlib.contextmanager
-def paused_waiter(post: Post) -> Iterator[None]:
-    """Let the waiter stand still, so that what is sent meanwhile comes at once."""
-    until(lambda: len(post.waiters()) == 1 and post.listening("alpha"), "one waiter is left")
-    (waiter,) = post.waiters()
-    os.kill(waiter.pid, signal.SIGSTOP)
-    yield
-    os.kill(waiter.pid, signal.SIGCONT)
 
 
 def send(post: Post, texts: Sequence[str], *, urgent: bool = False) -> list[str]:

@@ -22,7 +22,6 @@ from tests.lab.terminal import Terminal
 from tests.real.kit import PATIENCE, Post, until
 from turnpost.actions import agents
 from turnpost.core import home
-from turnpost.core.render import BLOCK_REASON
 from turnpost.data import hooks_dir, import_root
 from turnpost.install.merge import command_of, interpreter_of
 from turnpost.lab.fetch import NEWEST
@@ -36,9 +35,7 @@ LONGER = 1.0
 FAILURES = re.compile(r"hook (failed|reported|error(?! occurred ·))|Traceback|turnpost|ENOENT")
 """What a person would see of a hook of ours that failed. Other words about hooks tell that they run, or stay below for an
 earlier block."""
-DELIVERED = re.compile(
-    rf"Stop hook (reported a problem|error:) {re.escape(BLOCK_REASON)} ⎿ Stop hook (says|feedback): turnpost brings .*?</message>"
-)
+DELIVERED = re.compile(r"Stop hook (says|feedback): turnpost: .*?</message>")
 """How Claude Code shows a message that comes at a turn's end, spaces and line ends being one."""
 
 

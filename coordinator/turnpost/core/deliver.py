@@ -19,6 +19,8 @@ if TYPE_CHECKING:
     Answer = dict[str, Any]
 
 INPUT_LIMIT = 64 * 1024 * 1024
+WAITER_BEGINS = 0.5
+"""Seconds a Stop hook gives the waiter that begins beside it, when what waits has no room in context."""
 
 
 def read_input() -> Payload:
@@ -68,7 +70,7 @@ def at_prompt(root: str, key: str, payload: Payload) -> Answer | None:
         blocks = [] if turn_runs else _take(root, key, boundary, payload, state)
         if begin_report(root, key, state, payload, mail=bool(blocks)):
             store.save_state(root, key, state)
-    return context("UserPromptSubmit", root, key, blocks)
+    return context("UserPromptSubmit", blocks)
 
 
 def at_tool_batch(root: str, key: str, payload: Payload) -> Answer | None:
@@ -85,7 +87,7 @@ def at_tool_batch(root: str, key: str, payload: Payload) -> Answer | None:
         elif note_mode(root, key, state, payload):
             store.save_state(root, key, state)
         blocks = _take(root, key, "next-request", payload, state, everything=unblocked)
-    return context("PostToolBatch", root, key, blocks)
+    return context("PostToolBatch", blocks)
 
 
 def at_stop(root: str, key: str, payload: Payload) -> Answer | None:
@@ -105,36 +107,25 @@ def at_stop(root: str, key: str, payload: Payload) -> Answer | None:
         # Before the claim: where nothing can be written, nothing may be taken; and killed after it, the hook leaves an
         # idle session to the waiter.
         store.save_state(root, key, _record(root, key, state, payload, "idle"))
-        blocks: list[str] = []
-        whole = False
-        if rules.stop_may_block(state["stops"], block_cap()):
-            blocks = _take(root, key, "stop-block", payload, state)
-            if not blocks:
-                blocks = _take(root, key, "stop-block", payload, state, whole=True)
-                whole = bool(blocks)
-            busy = [] if blocks else busy
-        else:
-            busy = []
+        may = rules.stop_may_block(state["stops"], block_cap())
+        blocks = _take(root, key, "stop-block", payload, state) if may else []
+        if may and busy and not blocks:
+            blocks = _take(root, key, "stop-block", payload, state, whole=True)
+        busy = busy if may and not blocks else []
         if blocks or busy:
             store.save_state(root, key, store.change_state(state, "working"))
         left = bool(files.names(home.agent(root, key) + "/queue"))
         if state.get("due") and not (blocks or busy or left):
             _report(root, key, payload, state)
+    if may and left and not (blocks or busy or _waiter_brings(root, key, state)):
+        blocks = _take_whole(root, key, payload)
     if not blocks and not busy:
         _after_turn(root, key, payload, left)
         return None
     from turnpost.core import render
 
-    if busy:
-        return {"decision": "block", "reason": render.CHILDREN_WORK.format(names=", ".join(busy))}
-    entering = render.batch(blocks, name_of(root, key))
-    if whole:  # over the room for context; the reason carries any size, at twice the cost
-        return {"decision": "block", "reason": entering}
-    return {
-        "decision": "block",
-        "reason": render.BLOCK_REASON,
-        "hookSpecificOutput": {"hookEventName": "Stop", "additionalContext": entering},
-    }
+    children = render.CHILDREN_WORK.format(names=", ".join(busy))
+    return go_on("Stop", render.batch(blocks) if blocks else children)
 
 
 def at_subagent(root: str, key: str, payload: Payload, step: str) -> Answer | None:
@@ -298,6 +289,35 @@ def _take(
     )
 
 
+def _waiter_brings(root: str, key: str, state: State) -> bool:
+    """Whether the session has a waiter that can bring what waits, letter for letter; the one that this Stop arms is given
+    a moment to begin.
+    """
+    from turnpost.core import bell
+    from turnpost.core.mailbox import Mailbox
+
+    end = clock.monotonic() + WAITER_BEGINS
+    while True:
+        waiter = store.load_waiter(root, key)
+        if waiter and waiter["session_id"] == state["session_id"] and bell.listening(root, key):
+            return not Mailbox(root, key).garbled()
+        if clock.monotonic() > end:
+            return False
+        clock.sleep(0.02)
+
+
+def _take_whole(root: str, key: str, payload: Payload) -> list[str]:
+    """Claim the first that waits, of any size, for a turn that has just ended and goes on with it."""
+    with _lock(root, key):
+        state = _current(root, key, payload)
+        if state is None or state["doing"] != "idle":
+            return []
+        blocks = _take(root, key, "stop-block", payload, state, whole=True)
+        if blocks:
+            store.save_state(root, key, store.change_state(state, "working"))
+    return blocks
+
+
 def _traced(root: str, key: str, payload: Payload) -> str:
     """The agent of a session that may be a fork: only its transcript, written after its start, names the parent."""
     state = store.load_state(root, key)
@@ -377,13 +397,26 @@ def _transcript(payload: Payload, state: State) -> str:
     return path if isinstance(path, str) and path else state["transcript"]
 
 
-def context(event: str, root: str, key: str, blocks: list[str]) -> Answer | None:
+def context(event: str, blocks: list[str]) -> Answer | None:
     """The answer by which messages enter with the next model request; None without any."""
     if not blocks:
         return None
     from turnpost.core import render
 
-    return _added(event, render.batch(blocks, name_of(root, key)))
+    return _added(event, render.batch(blocks))
+
+
+def go_on(event: str, entering: str) -> Answer:
+    """The answer by which a turn that was to end goes on with a text.
+
+    Context does that by itself, and stands once in the request. A block's reason stands there twice, under more words of
+    Claude Code's own, and carries any size: it is for what has no room in context.
+    """
+    from turnpost.core import text
+
+    if text.units(entering) > rules.CONTEXT_UNITS:
+        return {"decision": "block", "reason": entering}
+    return _added(event, entering)
 
 
 def _added(event: str, context: str) -> Answer:

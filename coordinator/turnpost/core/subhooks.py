@@ -58,7 +58,7 @@ def at_tool_batch(root: str, key: str, payload: Payload) -> Answer | None:
         box.settle(state)
         blocks = _claim(root, box, state, "next-request", rules.CONTEXT_UNITS)
     subagents.tidy(root, key)
-    return deliver.context("PostToolBatch", root, own, blocks)
+    return deliver.context("PostToolBatch", blocks)
 
 
 def at_stop(root: str, key: str, payload: Payload) -> Answer | None:
@@ -80,13 +80,15 @@ def at_stop(root: str, key: str, payload: Payload) -> Answer | None:
         box.settle(state)
         blocks: list[str] = []
         if rules.stop_may_block(state["stops"], deliver.block_cap()):
-            blocks = _claim(root, box, state, "subagent-stop", rules.REWAKE_UNITS)
+            # What has no room in context would stand twice in the request, so it is for the last time.
+            more = rules.stop_may_block(state["stops"] + 1, deliver.block_cap())
+            room = rules.CONTEXT_UNITS - len(render.WHOLE_REPORT) - 1 if more else rules.REWAKE_UNITS
+            blocks = _claim(root, box, state, "subagent-stop", room)
         left = [] if blocks else subagents.end(root, own, state)
         flying = bool(box.in_flight())
     subagents.tidy(root, key)
     if blocks:
-        entering = render.batch(blocks, deliver.name_of(root, own))
-        return {"decision": "block", "reason": f"{entering}\n{render.WHOLE_REPORT}"}
+        return deliver.go_on("SubagentStop", f"{render.batch(blocks)}\n{render.WHOLE_REPORT}")
     if flying:
         from turnpost.core import bell
 

@@ -196,7 +196,7 @@ def _try(box: Mailbox, waiter: Waiter, event: str, transcript: str) -> str:
                 session_id=waiter["session_id"],
                 whole_first=True,
             )
-            entering = render.batch(blocks, name) if blocks else ""
+            entering = render.batch(blocks) if blocks else ""
             if not blocks and (forgotten := box.unanswered(state)):
                 box.remind(forgotten)
                 entering = render.REMINDER

@@ -31,8 +31,8 @@ class Way(NamedTuple):
 WAYS = (
     Way("UserPromptSubmit context", "probe-prompt", "messages to a stopped agent"),
     Way("PostToolBatch context", "probe-batch", "urgent messages to a working agent"),
-    Way("a Stop block", "probe-block", "messages to a working agent"),
-    Way("context of a Stop block", "probe-context", "messages to a working agent"),
+    Way("Stop context", "probe-context", "messages to a working agent"),
+    Way("a Stop block", "probe-block", "messages that have no room in context"),
     Way("asyncRewake", "probe-rewake", "messages to an idle agent"),
 )
 
@@ -67,7 +67,7 @@ def _session(claude: Path) -> tuple[dict[str, int], str]:
         notes = world.root / "notes"
         notes.mkdir()
         project = world.project("probe", settings=_settings(notes))
-        model.script("probe", [Tool("Bash", {"command": "true"}), Say("one"), Say("two"), Say("three")])
+        model.script("probe", [Tool("Bash", {"command": "true"}), *map(Say, ("one", "two", "three", "four"))])
         world.claude("--bg", cwd=project, input="[[lab:probe]] begin").check()
         try:
             _wait(model, "probe-block")
@@ -99,6 +99,6 @@ def _settings(notes: Path) -> dict[str, Any]:
         "hooks": {
             "UserPromptSubmit": [hook("prompt")],
             "PostToolBatch": [hook("batch")],
-            "Stop": [hook("block"), hook("rewake", asyncRewake=True)],
+            "Stop": [hook("stop"), hook("rewake", asyncRewake=True)],
         },
     }

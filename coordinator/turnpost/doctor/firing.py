@@ -21,6 +21,7 @@ from typing import Any, NamedTuple
 from turnpost.core import bell, briefing, files, mailbox, outbox, registry, render, store
 from turnpost.core.environment import clean_environment
 from turnpost.doctor.results import Check, fail, ok, warn
+from turnpost.install.json_text import is_object
 from turnpost.install.merge import interpreter_of
 
 LIMIT = 10.0
@@ -293,11 +294,13 @@ def _brought(fired: Fired) -> str:
         document = json.loads(fired.out)
     except ValueError:
         return f"did not bring its message: it printed {_first(fired.out)}"
-    text = json.dumps(document, ensure_ascii=False).replace('\\"', '"')
-    if not isinstance(document, dict) or text.count(fired.mark) != 1:
+    if not is_object(document) or fired.out.replace('\\"', '"').count(fired.mark) != 1:
         return f"did not bring its message once: {_first(fired.out)}"
-    if fired.event == "Stop" and document.get("decision") != "block":  # pyright: ignore[reportUnknownMemberType]
-        return "brought its message and let the turn end"
+    added = document.get("hookSpecificOutput")
+    context = added.get("additionalContext") if is_object(added) else None
+    reason = document.get("reason") if document.get("decision") == "block" else None
+    if not any(fired.mark in text for text in (context, reason) if isinstance(text, str)):
+        return "brought its message where the model does not see it"
     return ""
 
 

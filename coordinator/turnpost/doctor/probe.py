@@ -1,7 +1,7 @@
 """A hook that tries what Claude Code honours. A script, run by `deep` only, with the bare standard library.
 
-Arguments: a folder for its notes, what to do. `block` keeps the first turn going, `batch` adds to the next request,
-`rewake` sleeps until the file `wake` is there and then wakes the session, once.
+Arguments: a folder for its notes, what to do. `stop` keeps the first turn going, by context and then by a block, `batch` adds
+to the next request, `rewake` sleeps until the file `wake` is there and then wakes the session, once.
 """
 
 from __future__ import annotations
@@ -13,19 +13,23 @@ import time
 
 
 def main() -> None:
-    """Do what the arguments say; a second call of the same does nothing."""
+    """Do what the arguments say, once."""
     folder, what = sys.argv[1:3]
     sys.stdin.buffer.read()
     if what == "rewake":
         _wait(folder)
     if not _first(folder, what):
-        return
+        if what != "stop" or not _first(folder, "block"):
+            return
+        what = "block"
     if what == "rewake":
         os.write(2, b"probe-rewake")
         os._exit(2)
-    if what == "block":
+    if what == "stop":
         event = {"hookEventName": "Stop", "additionalContext": "probe-context"}
-        print(json.dumps({"decision": "block", "reason": "probe-block", "hookSpecificOutput": event}))  # noqa: T201
+        print(json.dumps({"hookSpecificOutput": event}))  # noqa: T201
+    if what == "block":
+        print(json.dumps({"decision": "block", "reason": "probe-block"}))  # noqa: T201
     if what == "batch":
         event = {"hookEventName": "PostToolBatch", "additionalContext": "probe-batch"}
         print(json.dumps({"hookSpecificOutput": event}))  # noqa: T201
