@@ -47,6 +47,10 @@ WAITING = 0.5
 YIELD = 0.03
 """Seconds left to the agent's own waiter, which the same send wakes: both would want the agent's lock."""
 HOUSEKEEPING = 30.0
+STRAY = 60.0
+"""Seconds after which a temporary file is a killed writer's."""
+UNBORN = 600.0
+"""Seconds a launch may take until the session has reported in; it gives up by itself long before."""
 REMEMBERED = 86_400.0
 """Seconds that an ended subagent is remembered: until then a late message is refused by the right rule."""
 
@@ -236,10 +240,18 @@ class Coordinator:
     def _housekeeping(self) -> None:
         """Finish what killed processes left, and look at every agent once: the bells are only hints."""
         outbox.recover(self._root)
-        files.sweep(home.outbox(self._root), 60.0)
+        for folder in (self._root, *(f"{self._root}/{name}" for name in home.SHARED)):
+            files.sweep(folder, STRAY)
+        registry.forget_processes(self._root)
+        known: list[Agent] = []
         for key in files.names(home.agents(self._root)):
             box = Mailbox(self._root, key)
             agent = registry.load_agent(self._root, key)
+            if agent is not None:
+                known.append(agent)
+                self._forget_unborn(agent)
+            elif not files.exists(f"{box.folder}/agent.json"):
+                registry.forget_unmade(self._root, key)
             if key != registry.PERSON and (
                 box.waiting()
                 or box.in_flight()
@@ -248,14 +260,29 @@ class Coordinator:
             ):
                 bell.announce(self._root, key)
             self._keep_subagents(key)
-            for folder in (box.folder, box.queue, box.claimed):
-                files.sweep(folder, 60.0)
+            for folder in (box.folder, box.queue, box.claimed, home.reports(self._root, key)):
+                files.sweep(folder, STRAY)
             bell.sweep(self._root, key)
+        registry.forget_names(self._root, known)
+
+    def _forget_unborn(self, agent: Agent) -> None:
+        """Free the name of an agent whose launch was killed before it had a session, and tell those who wrote to it."""
+        born = agent["kind"] != "managed" or agent["sessions"] or clock.now() - agent["created"] < UNBORN
+        if born or store.load_state(self._root, agent["key"]) is not None:
+            return
+        box = Mailbox(self._root, agent["key"])
+        if waiting := [mailbox.entry_id(name) for name in box.waiting()]:
+            alerts.give_up(self._root, agent["key"], waiting, f"the launch of {agent['name']} was broken off")
+        with files.Lock(self._root + "/registry.lock", 5.0), box.lock(1.0):
+            if not box.waiting():  # else somebody wrote just now, and is told the next time
+                registry.forget(self._root, agent)
 
     def _keep_subagents(self, owner: str) -> None:
         """Look at an agent's subagents once, and forget those that ended long ago."""
         for key in subagents.every(self._root, owner):
             box = Mailbox(self._root, key)
+            for folder in (box.folder, box.queue, box.claimed):
+                files.sweep(folder, STRAY)
             if box.waiting() or box.in_flight():
                 bell.announce(self._root, key)
             elif not subagents.lives(self._root, key):
