@@ -30,7 +30,7 @@ if TYPE_CHECKING:
 
 PATIENCE = 20.0
 """Seconds after which a hook that should have ended counts as hung. Generous: machines under load are slow."""
-_MARK = re.compile(r'^<message about="(msg-[0-9A-Z]{26})"', re.MULTILINE)
+MARK = re.compile(r'^<message about="(msg-[0-9A-Z]{26})"', re.MULTILINE)
 
 
 @cache
@@ -238,7 +238,7 @@ class FakeSession:
     @property
     def read(self) -> list[str]:
         """The messages in the model requests, in order; one that came twice is there twice."""
-        return [message_id for text in self.requests for message_id in _MARK.findall(text)]
+        return [message_id for text in self.requests for message_id in MARK.findall(text)]
 
     def live_waiters(self) -> list[subprocess.Popen[bytes]]:
         """The waiters that still run."""

@@ -56,7 +56,8 @@ def attach(root: str, start: Start) -> Agent:
         agent = _known(root, start) or _register(root, start)
         if start.session_id in agent["retire"]:
             return agent  # about to be ended: what it does is nobody's any more
-        with mailbox.Mailbox(root, agent["key"]).lock(5.0):
+        box = mailbox.Mailbox(root, agent["key"])
+        with box.lock(5.0):
             state = store.load_state(root, agent["key"])
             kind = link_kind(state, start, lives(state))
             if kind == "stranger":
@@ -73,6 +74,8 @@ def attach(root: str, start: Start) -> Agent:
                 # A wake that was lost with the process before: its turn never began, and no prompt of it comes.
                 state["doing"] = "idle"
                 files.unlink(home.woken(root, agent["key"]))
+            if state is not None:
+                box.settle(state)  # what the conversation before has read must not be forgotten with it
             store.save_state(root, agent["key"], first_state(state, start))
         if before != start.session_id:
             audit.write(root, "relink", agent=agent["key"], session=start.session_id, source=start.source)

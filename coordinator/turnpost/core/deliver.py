@@ -360,7 +360,12 @@ def _record(root: str, key: str, state: State, payload: Payload, doing: Doing) -
     pid = harness_pid()
     if pid and pid != state["pid"]:
         state["pid"], state["token"] = pid, procs.token(pid)
-    state["transcript"] = _transcript(payload, state)
+    path = _transcript(payload, state)
+    if path != state["transcript"] and files.names(home.agent(root, key) + "/claimed"):
+        from turnpost.core.mailbox import Mailbox
+
+        Mailbox(root, key).settle(state)  # the conversation goes on elsewhere: what it has read so far counts
+    state["transcript"] = path
     state.pop("holding", None)
     note_mode(root, key, state, payload)
     return store.change_state(state, doing)

@@ -262,8 +262,11 @@ def sync_folder(path: str) -> None:
         os.close(fd)
 
 
-def sweep(folder: str, older_than: float) -> int:
-    """Remove temporary files that a killed writer left, older than `older_than` seconds; how many there were."""
+def sweep(folder: str, older_than: float, base: str = "") -> int:
+    """Remove temporary files that a killed writer left, older than `older_than` seconds; how many there were.
+
+    In a folder that is not ours only those of the file `base`.
+    """
     swept = 0
     limit = clock.now() - older_than
     try:
@@ -271,7 +274,7 @@ def sweep(folder: str, older_than: float) -> int:
     except OSError:
         return 0
     for name in found:
-        if name.startswith(".") and name.endswith(".tmp"):
+        if name.startswith("." + base) and name.endswith(".tmp") and (not base or _is_of(name, base)):
             path = f"{folder}/{name}"
             try:
                 if os.lstat(path).st_mtime < limit:
@@ -280,6 +283,12 @@ def sweep(folder: str, older_than: float) -> int:
             except FileNotFoundError:
                 pass
     return swept
+
+
+def _is_of(name: str, base: str) -> bool:
+    """Whether a name is one that `_temporary` gives for this file."""
+    pid, dot, number = name.removeprefix(f".{base}.").removesuffix(".tmp").partition(".")
+    return bool(dot) and pid.isdigit() and number.isdigit()
 
 
 class Lock:

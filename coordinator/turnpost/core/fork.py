@@ -11,6 +11,10 @@ import json
 from turnpost.core import attach, audit, bell, files, home, registry, store, text
 from turnpost.core.mailbox import Mailbox
 
+TYPE_CHECKING = False
+if TYPE_CHECKING:
+    from turnpost.core.records import Agent
+
 LINES = 20_000
 
 
@@ -41,7 +45,9 @@ def adopt(root: str, owner: str, key: str) -> bool:
     """
     with files.Lock(root + "/registry.lock", 5.0):
         agent, copy = registry.load_agent(root, owner), registry.load_agent(root, key)
-        if agent is None or copy is None or agent["kind"] == "merged" or copy["kind"] != "registered":
+        if agent is None or copy is None or agent["kind"] == "merged":
+            return False
+        if copy["kind"] not in ("registered", "merged"):
             return False
         first, second = sorted((owner, key))
         with Mailbox(root, first).lock(5.0), Mailbox(root, second).lock(5.0):
@@ -50,20 +56,22 @@ def adopt(root: str, owner: str, key: str) -> bool:
             if state is None or box.waiting() or box.in_flight():
                 return False
             resume = before.get("resume") if before else None
-            if before is not None and attach.lives(before):
+            # Its own session stands there already when we were killed on the way; then the rest is done now.
+            if before is not None and before["session_id"] != state["session_id"] and attach.lives(before):
                 if not (resume and resume["pending"]):
                     return False
                 agent["retire"] = [
                     *(sid for sid in agent["retire"] if sid != before["session_id"]),
                     before["session_id"],
                 ]
+            if before is not None:
+                Mailbox(root, owner).settle(before)
+            _merge(root, copy)
             state.update({"traced": True, "resume": None})
             store.save_state(root, owner, state)
-            registry.link(root, agent, state["session_id"], state["pid"])
+            # Last: killed before it, the session's next hook comes this way again.
             registry.save_agent(root, agent)
-            copy["kind"] = "merged"
-            registry.save_agent(root, copy)
-    files.unlink(home.name(root, text.name_key(copy["name"])))
+            registry.link(root, agent, state["session_id"], state["pid"])
     bell.ring_waiter(root, key)  # it served the provisional agent, and ends
     bell.announce(root, owner)
     return True
@@ -77,10 +85,15 @@ def discard(root: str, key: str) -> bool:
         with box.lock(5.0):
             if copy is None or copy["kind"] != "registered" or box.waiting() or box.in_flight():
                 return False
-            copy["kind"] = "merged"
-            registry.save_agent(root, copy)
-    files.unlink(home.name(root, text.name_key(copy["name"])))
+            _merge(root, copy)
     return True
+
+
+def _merge(root: str, copy: Agent) -> None:
+    """Take a provisional agent out of sight: nobody can write to it any more."""
+    copy["kind"] = "merged"
+    registry.save_agent(root, copy)
+    files.unlink(home.name(root, text.name_key(copy["name"])))
 
 
 def parent_session(transcript: str, own: str) -> str | None:

@@ -19,6 +19,19 @@ missions/NAME.json        a mission           loops/                what pairs o
 import posix
 import sys
 
+SHARED = (
+    "names",
+    "sessions",
+    "pids",
+    "missions",
+    "loops",
+    "outbox",
+    "reports",
+    "settings",
+    "agents/person/asked",
+)
+"""Folders of the whole spool in which records are written, and so where a killed writer leaves a temporary file."""
+
 
 def home() -> str:
     """`$TURNPOST_HOME`, else the platform's folder for a user's state."""

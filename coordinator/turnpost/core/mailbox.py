@@ -139,6 +139,10 @@ class Mailbox:
     def settle(self, state: State | None) -> list[Receipt]:
         """Bring every claim up to what the transcripts show; the receipts that changed.
 
+        Two are looked at, the claim's and the present session's. So whoever puts another session, or another transcript,
+        into the state settles first: an answer that stands only in the one that is left would be lost, and its message
+        delivered again.
+
         Reading order matters: whether the session lives is looked at before the transcript, so that what a session
         wrote just before it died is still seen.
         """
@@ -155,6 +159,9 @@ class Mailbox:
                 changed.append(receipt)
                 continue
             claim = receipt.get("claim")
+            if claim is not None and claim["until"] > now + rules.LEASE:
+                claim["until"] = now + rules.LEASE  # the clock was set back: it runs anew, and not until then
+                files.write(f"{self.claimed}/{name}", store.pack(receipt), durable=False)
             alive = claim is not None and procs.alive(claim["pid"], claim["token"])
             seen, current = self._proof(receipt, state)
             verdict = rules.settle(receipt, seen, alive=alive, current=current, state=state, now=now)

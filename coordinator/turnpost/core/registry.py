@@ -9,6 +9,8 @@ from turnpost.core.errors import BadFile, NotFound, Refused, UsageError
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
+    from collections.abc import Iterable
+
     from turnpost.core.records import Agent, Kind, Party
 
 PERSON = "person"
@@ -94,9 +96,9 @@ def rename(root: str, agent: Agent, new: str) -> Agent:
     if fault := text.name_fault(new):
         raise UsageError(f"'{text.visible(new)}' cannot name an agent: {fault}", rule="name")
     old, new = agent["name"], text.name_form(new)
-    if text.name_key(old) != text.name_key(new) and not files.create(
-        home.name(root, text.name_key(new)), agent["key"].encode()
-    ):
+    path = home.name(root, text.name_key(new))
+    mine = key_of_name(root, new) == agent["key"]  # as it is, or since a rename was killed half way
+    if not mine and not files.create(path, agent["key"].encode()):
         raise Refused(f"the name '{new}' is taken; choose another, or rename that agent first", rule="taken")
     agent["name"] = new
     save_agent(root, agent)
@@ -161,6 +163,37 @@ def key_of_process(root: str, pid: int) -> str | None:
         return None
     key, _, start = word.partition(" ")
     return key if start and procs.token(pid) == start else None
+
+
+def forget_unmade(root: str, key: str) -> None:
+    """Remove the folder of an agent whose making was killed before it had a record. What is not empty stays."""
+    with files.Lock(root + "/registry.lock", 5.0):
+        if not files.exists(home.agent(root, key) + "/agent.json"):
+            _forget(root, key)
+
+
+def forget_names(root: str, known: Iterable[Agent]) -> None:
+    """Take away the names that agents no longer have: a rename that was killed leaves the old one. `known` are all agents."""
+    present = {text.name_key(agent["name"]) for agent in known if agent["kind"] != "merged"}
+    for name in set(files.names(root + "/names")) - present:
+        with files.Lock(root + "/registry.lock", 5.0):
+            key = _key(home.name(root, name))
+            agent = load_agent(root, key) if key else None
+            if agent is not None and (agent["kind"] == "merged" or text.name_key(agent["name"]) != name):
+                files.unlink(home.name(root, name))
+
+
+def forget_processes(root: str) -> None:
+    """Forget the processes that are gone. A session that was killed could not say that it ended.
+
+    Under the lock of those that are noted: a pid is given out again.
+    """
+    gone = [pid for pid in files.names(root + "/pids") if pid.isdigit() and procs.token(int(pid)) is None]
+    if gone:
+        with files.Lock(root + "/registry.lock", 5.0):
+            for pid in gone:
+                if procs.token(int(pid)) is None:
+                    files.unlink(f"{root}/pids/{pid}")
 
 
 def link(root: str, agent: Agent, session_id: str, pid: int) -> None:
@@ -232,8 +265,9 @@ def _word(path: str) -> str | None:
 
 def _forget(root: str, key: str) -> None:
     folder = home.agent(root, key)
-    files.unlink(folder + "/agent.json")
-    for name in ("queue", "claimed", ""):
+    for name in ("agent.json", "recent", "reporting", "hold-final", "lock"):
+        files.unlink(f"{folder}/{name}")
+    for name in ("queue", "claimed", "reports", ""):
         try:
             os.rmdir(f"{folder}/{name}")
         except OSError:

@@ -197,6 +197,8 @@ def _change(target: _Target, plan: _Planner) -> FileResult:
     for _ in range(_TRIES):
         file, planned = _look(target, plan)
         if planned.action == "unchanged":
+            if planned.record is None:
+                backup.forget(file.path)  # an uninstall was killed before it did
             return _result(target, file, planned)
         with servers.claude_lock(target.path):
             if _carry_out(file, planned):

@@ -88,6 +88,8 @@ def write_settings(file: SettingsFile, data: bytes | None) -> bool:
         if _current(path) != file.data:
             # Claude Code writes here too, without our lock. The rename below closes all but an instant of the gap.
             return False
+        # Under the lock of installs, so whoever began one of these was killed.
+        files.sweep(str(file.path.parent), 0.0, file.path.name)
         if data is None:
             files.unlink(path)
             return True

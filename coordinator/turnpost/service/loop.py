@@ -51,6 +51,10 @@ HOUSEKEEPING = 30.0
 """Seconds between the beginnings, or parts, of the housekeeping."""
 SHARE = 0.0005
 """The part of a processor that it may take: the more agents there are, the longer until each has been looked at."""
+STRAY = 60.0
+"""Seconds after which a temporary file is a killed writer's."""
+UNBORN = 600.0
+"""Seconds a launch may take until the session has reported in; it gives up by itself long before."""
 REMEMBERED = 86_400.0
 """Seconds that an ended subagent is remembered: until then a late message is refused by the right rule."""
 
@@ -251,14 +255,23 @@ class Coordinator:
 
     def _housekeeping(self) -> Iterator[None]:
         """Clear away what killed processes left, and look at every agent once: the bells are only hints. In small parts."""
-        files.sweep(home.outbox(self._root), 60.0)
+        for folder in (self._root, *(f"{self._root}/{name}" for name in home.SHARED)):
+            files.sweep(folder, STRAY)
+        registry.forget_processes(self._root)
+        known: list[Agent] = []
         for key in files.names(home.agents(self._root)):
-            self._guarded(key, lambda key=key: self._keep(key))  # type: ignore[misc]
+            self._guarded(key, lambda key=key: self._keep(key, known))  # type: ignore[misc]
             yield
+        registry.forget_names(self._root, known)
 
-    def _keep(self, key: str) -> None:
+    def _keep(self, key: str, known: list[Agent]) -> None:
         box = Mailbox(self._root, key)
         agent = registry.load_agent(self._root, key)
+        if agent is not None:
+            known.append(agent)
+            self._forget_unborn(agent)
+        elif not files.exists(f"{box.folder}/agent.json"):
+            registry.forget_unmade(self._root, key)
         if key != registry.PERSON and (
             box.waiting()
             or box.in_flight()
@@ -267,14 +280,28 @@ class Coordinator:
         ):
             bell.announce(self._root, key)
         self._keep_subagents(key)
-        for folder in (box.folder, box.queue, box.claimed):
-            files.sweep(folder, 60.0)
+        for folder in (box.folder, box.queue, box.claimed, home.reports(self._root, key)):
+            files.sweep(folder, STRAY)
         bell.sweep(self._root, key)
+
+    def _forget_unborn(self, agent: Agent) -> None:
+        """Free the name of an agent whose launch was killed before it had a session, and tell those who wrote to it."""
+        born = agent["kind"] != "managed" or agent["sessions"] or clock.now() - agent["created"] < UNBORN
+        if born or store.load_state(self._root, agent["key"]) is not None:
+            return
+        box = Mailbox(self._root, agent["key"])
+        if waiting := [mailbox.entry_id(name) for name in box.waiting()]:
+            alerts.give_up(self._root, agent["key"], waiting, f"the launch of {agent['name']} was broken off")
+        with files.Lock(self._root + "/registry.lock", 5.0), box.lock(1.0):
+            if not box.waiting():  # else somebody wrote just now, and is told the next time
+                registry.forget(self._root, agent)
 
     def _keep_subagents(self, owner: str) -> None:
         """Look at an agent's subagents once, and forget those that ended long ago."""
         for key in subagents.every(self._root, owner):
             box = Mailbox(self._root, key)
+            for folder in (box.folder, box.queue, box.claimed):
+                files.sweep(folder, STRAY)
             if box.waiting() or box.in_flight():
                 bell.announce(self._root, key)
             elif not subagents.lives(self._root, key):

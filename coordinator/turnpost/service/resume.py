@@ -115,8 +115,6 @@ class Resumer:
 
     def _from(self, claude: Claude, key: str, state: State, folder: str) -> str:
         """Try one folder; the error, empty when the agent lives."""
-        resume = state.get("resume")
-        begun = resume["at"] if resume else clock.now()
         started = claude.resume(
             state["session_id"], render.NUDGE, cwd=folder, on_start=lambda pid: self._note_command(key, pid)
         )
@@ -126,7 +124,7 @@ class Resumer:
         end = clock.monotonic() + self._config.resume_confirm_seconds
         if started.copy:
             self._adopt(claude, key, started.copy, state["session_id"], end)
-        if wait_until(lambda: self._lives(key, begun), end):
+        if wait_until(lambda: self._lives(key, state), end):
             return ""
         # It may run without our hooks, or hang: left alone, the next try would make a copy of it.
         claude.stop(started.short_id)
@@ -178,11 +176,13 @@ class Resumer:
                 registry.save_agent(self._root, agent)
         bell.announce(self._root, key)
 
-    def _lives(self, key: str, begun: float) -> bool:
+    def _lives(self, key: str, before: State) -> bool:
+        """Whether the agent runs, in another process than before. When it says that it began proves nothing: clocks step."""
         state = store.load_state(self._root, key)
-        if state is None or state["since"] < begun or state["doing"] in ("stopped", "starting"):
+        if state is None or state["doing"] in ("stopped", "starting"):
             return False
-        return procs.alive(state["pid"], state["token"])
+        new = (state["pid"], state["token"]) != (before["pid"], before["token"])
+        return new and procs.alive(state["pid"], state["token"])
 
     def _failed(self, key: str, error: str) -> None:
         try:
