@@ -16,7 +16,7 @@ from tests.crash.points import Outcome
 from tests.hooks.driver import Ran
 from turnpost.actions import agents, holding, installing, launching, missions, receipts, sending, stopping
 from turnpost.config import Config
-from turnpost.core import files, home, outbox, registry, reporting, rules, store
+from turnpost.core import files, home, mailbox, outbox, registry, reporting, rules, store
 from turnpost.core.errors import Refused
 from turnpost.service import alerts
 from turnpost.service.loop import Coordinator
@@ -183,6 +183,22 @@ def cancel_again(case: Case) -> None:
 
 def give_up(case: Case) -> None:
     alerts.give_up(case.root, case.agent("alpha")["key"], [case.ids["second"]], "nobody is there")
+
+
+def told(case: Case, outcome: Outcome) -> None:
+    """Whoever wrote what was given up knows it, once."""
+    receipt = case.box("alpha").receipt(case.ids["second"])
+    assert receipt is not None
+    alerts = [mailbox.load_message(case.root, one["id"]) for one in case.box("person").waiting_receipts()]
+    about = [alert["body"] for alert in alerts if alert and case.ids["second"] in alert["body"]]
+    assert len(about) == (receipt["state"] == "undeliverable"), about
+
+
+def acknowledged_and_cleared(case: Case) -> None:
+    """What proved a read is gone, but was seen."""
+    settle(case)
+    case.talks["alpha"].become(str(uuid.uuid4()), copied=False)
+    case.talks["alpha"].start("clear")
 
 
 # Sessions that change.
@@ -437,7 +453,8 @@ ALL = (
     Scenario("acknowledge", answered, settle, check=all_read, how="core"),
     Scenario("expire", dropped, expire, how="core"),
     Scenario("cancel", two, cancel, again=cancel_again, takes={"alpha": ["second"], "beta": ["second"]}),
-    Scenario("give up", two, give_up, takes={"alpha": ["second"]}),
+    Scenario("acknowledge before a clear", answered, settle, again=acknowledged_and_cleared, check=all_read),
+    Scenario("give up", two, give_up, takes={"alpha": ["second"]}, check=told),
     Scenario("resume", gone, resume, how="slow"),
     Scenario("relink by clear", cleared, start("clear"), again=start("clear"), check=silent),
     Scenario("relink a copy", copied, start("fork"), again=start("fork"), check=silent),
