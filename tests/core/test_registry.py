@@ -10,7 +10,7 @@ from pathlib import Path
 import pytest
 
 from tests.core import spool
-from turnpost.core import attach, home, procs, registry, sender, store, text
+from turnpost.core import attach, files, home, procs, registry, sender, store, text
 from turnpost.core.errors import NotFound, Refused, UsageError
 
 
@@ -85,6 +85,37 @@ def test_a_rename_to_a_name_that_is_taken_changes_nothing(root: str) -> None:
             registry.rename(root, one, name)
     assert spool.tree(root) == before
     assert registry.find(root, "one")["name"] == "one"
+
+
+def test_a_rename_that_was_killed_half_way_is_finished_by_the_next_and_the_old_name_goes(root: str) -> None:
+    agent = spool.agent(root, "alpha")
+    files.create(home.name(root, "omega"), agent["key"].encode())
+    assert registry.rename(root, agent, "omega")["name"] == "omega"
+    files.create(home.name(root, "alpha"), agent["key"].encode())
+    other = spool.agent(root, "beta")
+    registry.forget_names(root, [agent, other])
+    assert files.names(root + "/names") == ["beta", "omega"]
+    with pytest.raises(Refused, match="is taken"):
+        registry.rename(root, agent, "beta")
+
+
+def test_what_was_left_of_an_agent_that_was_never_made_goes_and_one_that_is_there_stays(root: str) -> None:
+    agent = spool.agent(root, "alpha")
+    files.mkdir(f"{home.agents(root)}/ag-gone/queue")
+    for key in ("ag-gone", agent["key"]):
+        registry.forget_unmade(root, key)
+    assert files.names(home.agents(root)) == [agent["key"]]
+    assert registry.find(root, "alpha") == agent
+
+
+def test_processes_that_are_gone_are_forgotten(root: str) -> None:
+    agent = spool.agent(root, "alpha")
+    gone = subprocess.Popen(["true"])
+    for pid in (os.getpid(), gone.pid):
+        files.write(f"{root}/pids/{pid}", f"{agent['key']} {procs.token(os.getpid())}".encode())
+    gone.wait()
+    registry.forget_processes(root)
+    assert files.names(root + "/pids") == [str(os.getpid())]
 
 
 def test_everyone_is_sorted_and_a_damaged_record_hides_nobody_else(root: str) -> None:

@@ -213,3 +213,26 @@ TestSpool = SpoolMachine.TestCase
 TestSpool.settings = sized(scale(30, 1000), 30)
 TestHooks = pytest.mark.process(HooksMachine.TestCase)
 TestHooks.settings = sized(scale(3, 60), 15)
+
+
+@pytest.mark.parametrize("make", [contract.Spool, pytest.param(contract.Hooks, marks=pytest.mark.process)])
+def test_what_a_copy_of_a_copy_has_read_is_not_delivered_again_after_a_clear(
+    make: type[Contract], tmp_path: Path
+) -> None:
+    world = make(tmp_path)
+    try:
+        message = world.message("person", ["alpha"], urgent=False)
+        world.send(message, ["alpha"], 0)
+        world.boundary("alpha", "prompt", enters=True, answers=False, crash=0)
+        for copied in ("once", "twice"):
+            world.die("alpha")
+            world.begin("alpha", "fork", session_id=str(uuid.uuid4()))
+            if copied == "once":
+                world.talks["alpha"].answer()
+        world.begin("alpha", "clear", session_id=str(uuid.uuid4()))
+        world.later(3 * rules.LEASE)
+        world.turn("alpha")
+        assert world.talks["alpha"].has_read() == [message["id"]]
+        assert world.state("alpha", message["id"]) == "read"
+    finally:
+        world.close()

@@ -16,8 +16,9 @@ from tests.crash.points import Outcome
 from tests.hooks.driver import Ran
 from turnpost.actions import agents, holding, installing, launching, missions, receipts, sending, stopping
 from turnpost.config import Config
-from turnpost.core import files, home, outbox, registry, reporting, rules, store
+from turnpost.core import files, home, mailbox, outbox, registry, reporting, rules, store, threads
 from turnpost.core.errors import Refused
+from turnpost.core.sender import Speaker
 from turnpost.service import alerts
 from turnpost.service.loop import Coordinator
 from turnpost.service.reports import send_all
@@ -65,20 +66,27 @@ def ask(case: Case) -> None:
     )  # fmt: skip
 
 
-def asked(case: Case) -> None:
-    """The person has been asked."""
-    from turnpost.core.sender import Speaker
-
-    two(case)
-    case.ids["asked"] = sending.send(
+def ask_the_person(case: Case) -> str:
+    return sending.send(
         case.root, ["person"], "which?", kind="question", options=["yes", "no"], speaker=Speaker(case.agent("alpha"))
     ).id  # fmt: skip
 
 
+def asked(case: Case) -> None:
+    """The person has been asked."""
+    two(case)
+    case.ids["asked"] = ask_the_person(case)
+
+
+def pinned(case: Case, outcome: Outcome) -> None:
+    """A question to the person is in the inbox and open, or neither."""
+    ids = [receipt["id"] for receipt in case.box("person").waiting_receipts()]
+    assert [message["id"] for message in threads.open_questions(case.root)] == ids
+    assert len(ids) == 1 or outcome.killed or outcome.error
+
+
 def closed(case: Case, outcome: Outcome) -> None:
     """A question is open as long as its answer has not come."""
-    from turnpost.core import threads
-
     is_open = [message["body"] for message in threads.open_questions(case.root)]
     assert is_open == ([] if "yes" in case.read("alpha") else ["which?"])
 
@@ -164,13 +172,18 @@ def all_read(case: Case, outcome: Outcome) -> None:
 
 def dropped(case: Case) -> None:
     """Two messages were claimed, and what the hook printed never entered."""
-    two(case)
-    case.talks["alpha"].hook("UserPromptSubmit", prompt="go on")
+    working(case)
+    case.talks["alpha"].hook("Stop")
 
 
-def expire(case: Case) -> None:
+def expire(case: Case) -> bool:
     case.ahead += rules.LEASE + 1
     settle(case)
+    return not case.box("alpha").in_flight()
+
+
+def expired(case: Case, back: bool) -> None:
+    assert back or case.ahead < 0.0, "nothing went back to the queue"
 
 
 def cancel(case: Case) -> None:
@@ -183,6 +196,22 @@ def cancel_again(case: Case) -> None:
 
 def give_up(case: Case) -> None:
     alerts.give_up(case.root, case.agent("alpha")["key"], [case.ids["second"]], "nobody is there")
+
+
+def told(case: Case, outcome: Outcome) -> None:
+    """Whoever wrote what was given up knows it, once."""
+    receipt = case.box("alpha").receipt(case.ids["second"])
+    assert receipt is not None
+    alerts = [mailbox.load_message(case.root, one["id"]) for one in case.box("person").waiting_receipts()]
+    about = [alert["body"] for alert in alerts if alert and case.ids["second"] in alert["body"]]
+    assert len(about) == (receipt["state"] == "undeliverable"), about
+
+
+def acknowledged_and_cleared(case: Case) -> None:
+    """What proved a read is gone, but was seen."""
+    settle(case)
+    case.talks["alpha"].become(str(uuid.uuid4()), copied=False)
+    case.talks["alpha"].start("clear")
 
 
 # Sessions that change.
@@ -425,6 +454,7 @@ ALL = (
         how="core",
     ),
     Scenario("ask in a thread", two, ask, adds={"beta": ["third"]}),
+    Scenario("ask the person", two, ask_the_person, check=pinned),
     Scenario(
         "answer", asked, lambda case: sending.reply(case.root, case.ids["asked"], "1", speaker=PERSON).id, check=closed,
         adds={"alpha": ["yes"]}, leaves=("state/agents/person/asked/ID",),
@@ -435,9 +465,10 @@ ALL = (
     Scenario("deliver at a tool batch", urgent, hook("PostToolBatch"), batched, check=silent),
     Scenario("deliver by the waiter", two, lambda case: case.talks["alpha"].take(), woken),
     Scenario("acknowledge", answered, settle, check=all_read, how="core"),
-    Scenario("expire", dropped, expire, how="core"),
+    Scenario("expire", dropped, expire, expired, how="core"),
     Scenario("cancel", two, cancel, again=cancel_again, takes={"alpha": ["second"], "beta": ["second"]}),
-    Scenario("give up", two, give_up, takes={"alpha": ["second"]}),
+    Scenario("acknowledge before a clear", answered, settle, again=acknowledged_and_cleared, check=all_read),
+    Scenario("give up", two, give_up, takes={"alpha": ["second"]}, check=told),
     Scenario("resume", gone, resume, how="slow"),
     Scenario("relink by clear", cleared, start("clear"), again=start("clear"), check=silent),
     Scenario("relink a copy", copied, start("fork"), again=start("fork"), check=silent),

@@ -12,6 +12,7 @@ outbox/ID.json            a send that is under way
 threads/DIGEST/ID         which messages a thread has   agents/person/asked/ID  the person's open questions
 agents/KEY/subagents/ID/  the same of a subagent    agents/KEY/reports/       last words on their way to the parent
 reports/ID.md             a report too long for a message
+agents/KEY/given-up/ID    an alert that is to be sent
 pending/KEY               a bell: KEY has something waiting or on its way
 missions/NAME.json        a mission           loops/                what pairs of agents wrote lately
 """

@@ -17,11 +17,15 @@ ROOM = 10_000
 """Messages that may wait where turnpost still adds its own: an alert must not fail because many people wrote."""
 
 
-def send(root: str, recipients: Sequence[Agent], body: str, *, urgent: bool = False) -> Message:
-    """Send an alert. Raises what a send raises."""
+def send(
+    root: str, recipients: Sequence[Agent], body: str, *, urgent: bool = False, message_id: str | None = None
+) -> Message:
+    """Send an alert, under an id that was given beforehand if there is one. Raises what a send raises."""
     message = outbox.compose(
         SYSTEM, [registry.party(one) for one in recipients], body, kind="alert", urgent=urgent
     )
+    if message_id is not None:
+        message["id"] = message["origin"] = message_id
     outbox.send(root, message, recipients, limit=ROOM)
     return message
 
@@ -31,26 +35,30 @@ def undeliverable(root: str, key: str, message_ids: Sequence[str], reason: str) 
 
     An alert that cannot be delivered raises no alert: two dead agents would report each other for ever.
     """
-    name = _name(root, key)
-    for sender_key, ids in _by_sender(root, message_ids).items():
-        sender = (
-            store.if_known(registry.person, root)
-            if sender_key == registry.PERSON
-            else store.if_known(registry.load_agent, root, sender_key)
-        )
-        if sender is None:
-            continue
-        try:
-            send(
-                root,
-                [sender],
-                f"Not delivered to {name}, given up: {', '.join(ids)}.\nReason: {text.clean(reason)[0]}",
-            )
-        except TurnpostError as error:
-            audit.write(root, "alert-failed", to=sender["name"], error=error.message)
+    for sender_key, ids in by_sender(root, message_ids).items():
+        tell(root, key, sender_key, ids, reason)
 
 
-def _by_sender(root: str, message_ids: Sequence[str]) -> dict[str, list[str]]:
+def tell(
+    root: str, key: str, sender_key: str, message_ids: Sequence[str], reason: str, alert: str | None = None
+) -> None:
+    """Send the one alert to one sender; `alert` is its id, when it was given beforehand."""
+    sender = (
+        store.if_known(registry.person, root)
+        if sender_key == registry.PERSON
+        else store.if_known(registry.load_agent, root, sender_key)
+    )
+    if sender is None:
+        return
+    body = f"Not delivered to {_name(root, key)}, given up: {', '.join(message_ids)}.\nReason: {text.clean(reason)[0]}"
+    try:
+        send(root, [sender], body, message_id=alert)
+    except TurnpostError as error:
+        audit.write(root, "alert-failed", to=sender["name"], error=error.message)
+
+
+def by_sender(root: str, message_ids: Sequence[str]) -> dict[str, list[str]]:
+    """Messages by the keys of their senders, without turnpost's own."""
     found: dict[str, list[str]] = {}
     for message_id in message_ids:
         message = mailbox.load_message(root, message_id)

@@ -267,7 +267,7 @@ def _forget(root: str, key: str) -> None:
     folder = home.agent(root, key)
     for name in ("agent.json", "recent", "reporting", "hold-final", "lock"):
         files.unlink(f"{folder}/{name}")
-    for name in ("queue", "claimed", "reports", ""):
+    for name in ("queue", "claimed", "reports", "given-up", ""):
         try:
             os.rmdir(f"{folder}/{name}")
         except OSError:

@@ -114,7 +114,7 @@ def forget(root: str, key: str, *, older_than: float) -> None:
     commands.drop(folder, lasting=True)
     for name in ("agent.json", "recent", "state.json", "lock"):
         files.unlink(f"{folder}/{name}")
-    for name in ("queue", "claimed", ""):
+    for name in ("queue", "claimed", "given-up", ""):
         try:
             os.rmdir(f"{folder}/{name}")
         except OSError:

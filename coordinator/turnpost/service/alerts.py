@@ -1,18 +1,47 @@
-"""Giving up loudly: what cannot be delivered is kept with its reason, and its sender is told."""
+"""Giving up loudly: what cannot be delivered is kept with its reason, and its sender is told, once.
+
+What is to be told is noted first, with the alert's id: whoever is killed on the way has it told by the next coordinator.
+"""
 
 from __future__ import annotations
 
-from turnpost.core import notice
+from turnpost.core import clock, files, ids, mailbox, notice, store
 from turnpost.core.mailbox import Mailbox
 
 
 def give_up(root: str, key: str, message_ids: list[str], reason: str) -> None:
     """End messages that wait, or are on their way, as undeliverable and send one alert to each of their senders."""
     box = Mailbox(root, key)
+    folder = _folder(box)
     with box.lock(5.0):
-        ended = [
-            message_id
-            for message_id in message_ids
-            if box.end(message_id, "undeliverable", reason, on_its_way=True)
-        ]
-    notice.undeliverable(root, key, ended, reason)
+        for sender, theirs in notice.by_sender(root, message_ids).items():
+            files.mkdir(folder)
+            note = {"v": 1, "sender": sender, "ids": theirs, "reason": reason}
+            files.write(f"{folder}/{ids.new('msg', clock.now())}.json", store.pack(note))
+        for message_id in message_ids:
+            box.end(message_id, "undeliverable", reason, on_its_way=True)
+    finish(root, key)
+
+
+def finish(root: str, key: str) -> None:
+    """Send the alerts that are noted; one that was sent already is not sent again."""
+    box = Mailbox(root, key)
+    folder = _folder(box)
+    for name in files.names(folder):
+        note = store.load(f"{folder}/{name}", ("sender", "ids", "reason"))
+        alert = name.removesuffix(".json")
+        if note is not None and mailbox.load_message(root, alert) is None:
+            with box.lock(5.0):
+                ended = [one for one in note["ids"] if _ended(box, one)]
+            if ended:
+                notice.tell(root, key, note["sender"], ended, note["reason"], alert)
+        files.unlink(f"{folder}/{name}")
+
+
+def _ended(box: Mailbox, message_id: str) -> bool:
+    receipt = box.receipt(message_id)
+    return receipt is not None and receipt["state"] == "undeliverable"
+
+
+def _folder(box: Mailbox) -> str:
+    return box.folder + "/given-up"

@@ -280,8 +280,15 @@ class Coordinator:
         ):
             bell.announce(self._root, key)
         self._keep_subagents(key)
-        for folder in (box.folder, box.queue, box.claimed, home.reports(self._root, key)):
+        for folder in (
+            box.folder,
+            box.queue,
+            box.claimed,
+            home.reports(self._root, key),
+            box.folder + "/given-up",
+        ):
             files.sweep(folder, STRAY)
+        alerts.finish(self._root, key)
         bell.sweep(self._root, key)
 
     def _forget_unborn(self, agent: Agent) -> None:
@@ -300,8 +307,9 @@ class Coordinator:
         """Look at an agent's subagents once, and forget those that ended long ago."""
         for key in subagents.every(self._root, owner):
             box = Mailbox(self._root, key)
-            for folder in (box.folder, box.queue, box.claimed):
+            for folder in (box.folder, box.queue, box.claimed, box.folder + "/given-up"):
                 files.sweep(folder, STRAY)
+            alerts.finish(self._root, key)
             if box.waiting() or box.in_flight():
                 bell.announce(self._root, key)
             elif not subagents.lives(self._root, key):
