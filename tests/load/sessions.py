@@ -49,6 +49,7 @@ class Session(FakeSession):
     """A session with a life of its own, in a thread: `live` until `over` is set."""
 
     def __post_init__(self) -> None:
+        self._pen = threading.Lock()
         self._orders: queue.Queue[tuple[str, str, Future[str]]] = queue.Queue()
         self._orphans: list[subprocess.Popen[bytes]] = []
         self._hooks: list[subprocess.Popen[bytes]] = []
@@ -261,10 +262,15 @@ class Session(FakeSession):
         clock.sleep(self._chance.uniform(*THOUGHT))
         super()._request(texts)
 
+    def kill(self) -> None:
+        with self._pen:
+            super().kill()
+
     def _write(self, kind: str, **entry: object) -> None:
-        if not self.alive:
-            raise Killed
-        super()._write(kind, **entry)
+        with self._pen:  # nothing is written after the death, not even what was begun before
+            if not self.alive:
+                raise Killed
+            super()._write(kind, **entry)
         self._busy = self._busy or kind in ("user", "attachment")
 
 
