@@ -13,7 +13,6 @@ import signal
 import subprocess
 import time
 import uuid
-from contextlib import suppress
 from dataclasses import dataclass, field
 from functools import cache
 from pathlib import Path
@@ -315,10 +314,11 @@ class FakeSession:
             cwd=self.project,
         )
         assert process.stdin is not None
-        with suppress(BrokenPipeError):  # a hook with nothing to do ends without reading
+        try:
             process.stdin.write(data)
-        with suppress(BrokenPipeError):  # what is left of it
             process.stdin.close()
+        except BrokenPipeError:
+            pass  # a hook with nothing to do ends without reading
         process.stdin = None
         return process
 
