@@ -19,9 +19,12 @@ _PATIENCE = 2.0
 
 
 class Kills:
-    """`means` kill one of a kind each, at the moment they are called; False when there is none."""
+    """`means` kill one of a kind each, at the moment they are called; False when there is none.
 
-    def __init__(self, chance: random.Random, means: Mapping[str, Callable[[], bool]]) -> None:
+    They are told whether to aim: at one that has messages on their way, where there is more to be lost than elsewhere.
+    """
+
+    def __init__(self, chance: random.Random, means: Mapping[str, Callable[[bool], bool]]) -> None:
         self.done: Counter[str] = Counter()
         self._chance, self._means = chance, means
         self._next: list[str] = []
@@ -31,9 +34,10 @@ class Kills:
         self._next = self._next or self._chance.sample(list(self._means), len(self._means))
         kind = self._next.pop()
         time.sleep(self._chance.uniform(0.0, 0.03))
+        aimed = self._chance.random() < 0.5
         end = time.monotonic() + _PATIENCE
         while time.monotonic() < end:
-            if self._means[kind]():
+            if self._means[kind](aimed):
                 self.done[kind] += 1
                 return
             time.sleep(0.001)

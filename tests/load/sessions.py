@@ -9,6 +9,7 @@ from __future__ import annotations
 import json
 import queue
 import random
+import signal
 import socketserver
 import subprocess
 import sys
@@ -48,6 +49,7 @@ class Session(FakeSession):
     """A session with a life of its own, in a thread: `live` until `over` is set."""
 
     def __post_init__(self) -> None:
+        self._pen = threading.Lock()
         self._orders: queue.Queue[tuple[str, str, Future[str]]] = queue.Queue()
         self._orphans: list[subprocess.Popen[bytes]] = []
         self._hooks: list[subprocess.Popen[bytes]] = []
@@ -69,27 +71,37 @@ class Session(FakeSession):
         self._orders.put((word, text, answer))
         return answer.result(60.0)
 
-    def kill_process(self, *, aimed: bool = False) -> bool:
+    def kill_process(self, *, aimed: bool) -> bool:
         """kill -9 of the session; False when it is dead already, or when it is `aimed` and no message is on its way."""
         if not self.alive or (aimed and not mailbox.Mailbox(self.root, self.key).in_flight()):
             return False
         self.kill()
         return True
 
-    def kill_hook(self) -> bool:
-        """kill -9 of a hook that runs; False when none does."""
-        for one in list(self._hooks):
-            if one.poll() is None:
-                one.kill()
-                return True
-        return False
+    def kill_hook(self, *, aimed: bool) -> bool:
+        """kill -9 of a hook that runs; False when none does, or when it is `aimed` and none has claimed a message."""
+        return self._kill_one(self._hooks, aimed)
 
-    def kill_waiter(self) -> bool:
-        """kill -9 of the waiters; False when there are none."""
-        living = self.live_waiters()
-        for one in living:
-            one.kill()
-        return bool(living)
+    def kill_waiter(self, *, aimed: bool) -> bool:
+        """kill -9 of a waiter; False when there is none, or when it is `aimed` and none has claimed a message."""
+        return self._kill_one(self.waiters, aimed)
+
+    def _kill_one(self, processes: Sequence[subprocess.Popen[bytes]], aimed: bool) -> bool:
+        running = [one for one in processes if one.poll() is None]
+        if not running:
+            return False
+        victim = self._chance.choice(running)
+        if aimed:
+            victim.send_signal(signal.SIGSTOP)  # it stands still while it is looked at
+            if not self._has_claimed(victim.pid):
+                victim.send_signal(signal.SIGCONT)
+                return False
+        victim.kill()
+        return True
+
+    def _has_claimed(self, pid: int) -> bool:
+        claims = [one.get("claim") for one in mailbox.Mailbox(self.root, self.key).waiting_receipts()]
+        return any(claim is not None and claim["by"] == str(pid) for claim in claims)
 
     @property
     def alive(self) -> bool:
@@ -250,10 +262,15 @@ class Session(FakeSession):
         clock.sleep(self._chance.uniform(*THOUGHT))
         super()._request(texts)
 
+    def kill(self) -> None:
+        with self._pen:
+            super().kill()
+
     def _write(self, kind: str, **entry: object) -> None:
-        if not self.alive:
-            raise Killed
-        super()._write(kind, **entry)
+        with self._pen:  # nothing is written after the death, not even what was begun before
+            if not self.alive:
+                raise Killed
+            super()._write(kind, **entry)
         self._busy = self._busy or kind in ("user", "attachment")
 
 

@@ -58,11 +58,11 @@ class Post:
         self.kills = Kills(
             self.chance,
             {
-                "session": lambda: self._any().kill_process(aimed=self.kills.done["session"] % 2 == 1),
-                "waiter": lambda: self._any().kill_waiter(),
-                "hook": lambda: self._any().kill_hook(),
-                "coordinator": lambda: coordinator(self.root),
-                "sender": lambda: self.traffic.kill(self.chance),
+                "session": lambda aimed: self._any().kill_process(aimed=aimed),
+                "waiter": lambda aimed: self._any().kill_waiter(aimed=aimed),
+                "hook": lambda aimed: self._any().kill_hook(aimed=aimed),
+                "coordinator": lambda _: coordinator(self.root),
+                "sender": lambda _: self.traffic.kill(self.chance),
             },
         )
         self._over = threading.Event()

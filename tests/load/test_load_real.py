@@ -56,13 +56,11 @@ def test_nothing_is_lost_twice_or_out_of_order_on_the_real_claude_code(post: Pos
     kills = Kills(
         chance,
         {
-            "session": lambda: _kill_session(
-                post, chance.choice(names), aimed=kills.done["session"] % 2 == 1
-            ),
-            "waiter": lambda: _kill_child(post, chance.choice(names), waiter=True),
-            "hook": lambda: _kill_child(post, chance.choice(names), waiter=False),
-            "coordinator": lambda: coordinator(post.root),
-            "sender": lambda: traffic.kill(chance),
+            "session": lambda aimed: _kill_session(post, chance.choice(names), aimed=aimed),
+            "waiter": lambda _: _kill_child(post, chance.choice(names), waiter=True),
+            "hook": lambda _: _kill_child(post, chance.choice(names), waiter=False),
+            "coordinator": lambda _: coordinator(post.root),
+            "sender": lambda _: traffic.kill(chance),
         },
     )
     begun = time.monotonic()

@@ -129,8 +129,9 @@ class Traffic:
             accepted = sender.sent.get(planned.number)
             if accepted and accepted.at < latest:
                 yield f"{one.body} to {name}, behind {passed_by}"
-            if sender.begun[planned.number] > latest:
-                latest, passed_by = sender.begun[planned.number], one.body
+            begun = sender.begun.get(planned.number, 0.0)
+            if begun > latest:
+                latest, passed_by = begun, one.body
 
     def _tend(self, sender: _Sender) -> bool:
         code = sender.process.poll() if sender.process else -9
