@@ -48,6 +48,19 @@ class Redacted(NamedTuple):
     taken: int = 0
 
 
+class _Shape(NamedTuple):
+    """What a secret looks like: a group of the expression, where there is one, else all that it fits.
+
+    Without one of the `words` it fits nothing, in a text as `text.folded` has it: making an expression takes longer than
+    all else that is done with most texts.
+    """
+
+    kind: str
+    words: tuple[str, ...]
+    expression: str
+    flags: int = 0
+
+
 _CHARACTER = r"[^\s'\"`(){}<>\[\],;]"
 """What a value without quotes is made of."""
 _NO_VALUE = r"(?!\$|https?://|[\w.]{1,100}[(\[]|[a-z_]{1,40}\d?(?:\.[a-z_]{1,40}\d?)+(?![^\s,;)]))"
@@ -55,39 +68,40 @@ _NO_VALUE = r"(?!\$|https?://|[\w.]{1,100}[(\[]|[a-z_]{1,40}\d?(?:\.[a-z_]{1,40}
 _MIXED = rf"{_NO_VALUE}(?={_CHARACTER}{{0,200}}[0-9])(?={_CHARACTER}{{0,200}}[A-Za-z])"
 """Before a value with letters and digits: no word of a sentence is like that."""
 
-# What detect-secrets does not know, and a private key with all its lines. A group, where there is one, is the secret.
-_SHAPES: tuple[tuple[str, re.Pattern[str]], ...] = (
-    ("Private Key", re.compile(r"-----BEGIN [A-Z0-9 ]*PRIVATE KEY(?: BLOCK)?-----.*?(?:-----END [A-Z0-9 ]*PRIVATE KEY(?: BLOCK)?-----|\Z)", re.DOTALL)),
-    ("Anthropic Key", re.compile(r"\bsk-ant-[A-Za-z0-9_-]{16,}")),
-    ("OpenAI Token", re.compile(r"\bsk-(?:proj|svcacct|admin)-[A-Za-z0-9_-]{20,}")),
-    ("GitHub Token", re.compile(r"\bgithub_pat_[A-Za-z0-9_]{22,}")),
-    ("Google API Key", re.compile(r"\bAIza[0-9A-Za-z_-]{35}")),
-    ("Hugging Face Token", re.compile(r"\bhf_[A-Za-z0-9]{30,}")),
-    ("NPM tokens", re.compile(r"\bnpm_[A-Za-z0-9]{36}")),
-    ("Authorization", re.compile(r"\bauthorization['\"]?\s*[:=]\s*['\"]?(?:bearer|basic|token)\s+([\w.~+/=-]{8,})", re.IGNORECASE)),
+_PASSWORDS = ("password", "passwd", "passphrase")
+# What detect-secrets does not know, and a private key with all its lines.
+_SHAPES = (
+    _Shape("Private Key", ("-----begin",), r"-----BEGIN [A-Z0-9 ]*PRIVATE KEY(?: BLOCK)?-----.*?(?:-----END [A-Z0-9 ]*PRIVATE KEY(?: BLOCK)?-----|\Z)", re.DOTALL),
+    _Shape("Anthropic Key", ("sk-ant-",), r"\bsk-ant-[A-Za-z0-9_-]{16,}"),
+    _Shape("OpenAI Token", ("sk-",), r"\bsk-(?:proj|svcacct|admin)-[A-Za-z0-9_-]{20,}"),
+    _Shape("GitHub Token", ("github_pat_",), r"\bgithub_pat_[A-Za-z0-9_]{22,}"),
+    _Shape("Google API Key", ("aiza",), r"\bAIza[0-9A-Za-z_-]{35}"),
+    _Shape("Hugging Face Token", ("hf_",), r"\bhf_[A-Za-z0-9]{30,}"),
+    _Shape("NPM tokens", ("npm_",), r"\bnpm_[A-Za-z0-9]{36}"),
+    _Shape("Authorization", ("authorization",), r"\bauthorization['\"]?\s*[:=]\s*['\"]?(?:bearer|basic|token)\s+([\w.~+/=-]{8,})", re.IGNORECASE),
     # Without that word before it the value must look like one.
-    ("Authorization", re.compile(r"\bbearer\s+((?=[\w.~+/=-]{0,200}[0-9])(?=[\w.~+/=-]{0,200}[A-Za-z])[\w.~+/=-]{16,})", re.IGNORECASE)),
+    _Shape("Authorization", ("bearer",), r"\bbearer\s+((?=[\w.~+/=-]{0,200}[0-9])(?=[\w.~+/=-]{0,200}[A-Za-z])[\w.~+/=-]{16,})", re.IGNORECASE),
     # All pairs of a header, from the first value on.
-    ("Cookie", re.compile(r"\bcookie['\"]?: ?['\"]?[\w.-]{1,100}=(?!\$)((?:[^\s;'\"<>{}\[\]]+; ?[\w.-]{1,100}=)*[^\s;'\"<>{}\[\]]{6,})", re.IGNORECASE)),
-    ("Google OAuth Secret", re.compile(r"\bGOCSPX-[\w-]{20,}")),
-    ("Google OAuth Token", re.compile(r"\bya29\.[\w-]{20,}")),
-    ("DigitalOcean Token", re.compile(r"\bdo[opr]_v1_[0-9a-f]{32,}")),
-    ("Shopify Token", re.compile(r"\bshp(?:at|ca|pa|ss)_[0-9a-fA-F]{32}")),
-    ("Vault Token", re.compile(r"\bhvs\.[\w-]{20,}")),
-    ("Stripe Webhook Secret", re.compile(r"\bwhsec_[A-Za-z0-9+/=]{24,}")),
+    _Shape("Cookie", ("cookie",), r"\bcookie['\"]?: ?['\"]?[\w.-]{1,100}=(?!\$)((?:[^\s;'\"<>{}\[\]]+; ?[\w.-]{1,100}=)*[^\s;'\"<>{}\[\]]{6,})", re.IGNORECASE),
+    _Shape("Google OAuth Secret", ("gocspx-",), r"\bGOCSPX-[\w-]{20,}"),
+    _Shape("Google OAuth Token", ("ya29.",), r"\bya29\.[\w-]{20,}"),
+    _Shape("DigitalOcean Token", ("_v1_",), r"\bdo[opr]_v1_[0-9a-f]{32,}"),
+    _Shape("Shopify Token", ("shp",), r"\bshp(?:at|ca|pa|ss)_[0-9a-fA-F]{32}"),
+    _Shape("Vault Token", ("hvs.",), r"\bhvs\.[\w-]{20,}"),
+    _Shape("Stripe Webhook Secret", ("whsec_",), r"\bwhsec_[A-Za-z0-9+/=]{24,}"),
     # NAME=value and `name: value`, of a header, an option, a variable or a line of a configuration.
-    (_ANY, re.compile(
+    _Shape(_ANY, (*_PASSWORDS, "secret", "token", "key"),
         r"(?<![\w.-])[\w-]{0,60}?(?:password|passwd|passphrase|secret|token|(?:api|access|private|auth)[_-]?key)[\w-]{0,60}"
-        rf"(?<!name)(?<![_-]id)(?<!file)(?<!path)(?<!ur[il])['\"]?[ \t]{{0,20}}[=:][ \t]{{0,20}}['\"]?{_MIXED}({_CHARACTER}{{8,}})", re.IGNORECASE)),
-    (_ANY, re.compile(rf"(?<![\w.-])[\w-]{{0,60}}?(?:password|passwd|passphrase)={_MIXED}({_CHARACTER}{{6,}})", re.IGNORECASE)),
+        rf"(?<!name)(?<![_-]id)(?<!file)(?<!path)(?<!ur[il])['\"]?[ \t]{{0,20}}[=:][ \t]{{0,20}}['\"]?{_MIXED}({_CHARACTER}{{8,}})", re.IGNORECASE),
+    _Shape(_ANY, _PASSWORDS, rf"(?<![\w.-])[\w-]{{0,60}}?(?:password|passwd|passphrase)={_MIXED}({_CHARACTER}{{6,}})", re.IGNORECASE),
     # A word alone, in a variable of a shell or an option; a word in capitals is what a usage line says.
-    (_ANY, re.compile(
+    _Shape(_ANY, (*_PASSWORDS, "secret", "_pwd", "_pass"),
         r"(?<![\w.-])(?:[A-Z0-9_]{0,60}?(?:PASSWORD|PASSWD|PASSPHRASE|SECRET|_PWD|_PASS)|--[a-z-]{0,60}?(?:password|passwd|passphrase|secret))="
-        rf"(?![A-Z_]+(?!\S))(?![./~]){_NO_VALUE}({_CHARACTER}{{6,}})")),
+        rf"(?![A-Z_]+(?!\S))(?![./~]){_NO_VALUE}({_CHARACTER}{{6,}})"),
     # Words in quotes, where detect-secrets wants one without a space.
-    (_ANY, re.compile(
+    _Shape(_ANY, _PASSWORDS,
         r"(?:password|passwd|passphrase)['\"]?\]?[ \t]{0,20}==?[ \t]{0,20}"
-        r"(?:'([^\s'<>${}()\[\]%][^'<>${}\[\]\n]{4,200})'|\"([^\s\"<>${}()\[\]%][^\"<>${}\[\]\n]{4,200})\")", re.IGNORECASE)),
+        r"(?:'([^\s'<>${}()\[\]%][^'<>${}\[\]\n]{4,200})'|\"([^\s\"<>${}()\[\]%][^\"<>${}\[\]\n]{4,200})\")", re.IGNORECASE),
 )  # fmt: skip
 
 _PREFIX = re.compile(
@@ -170,9 +184,11 @@ def _own(body: str, patterns: Iterable[tuple[str, str]]) -> Iterator[Span]:
 
 
 def _shapes(body: str) -> Iterator[Span]:
-    for kind, shape in _SHAPES:
-        for found in shape.finditer(body):
-            yield Span(*found.span(found.lastindex or 0), kind)
+    folded = text.folded(body)
+    for shape in _SHAPES:
+        if any(word in folded for word in shape.words):
+            for found in re.finditer(shape.expression, body, shape.flags):
+                yield Span(*found.span(found.lastindex or 0), shape.kind)
 
 
 def _merged(body: str, spans: Iterable[Span]) -> list[Span]:

@@ -5,7 +5,6 @@
 
 from __future__ import annotations
 
-import json
 from typing import TYPE_CHECKING, Any, TypeVar
 
 from turnpost.core import files
@@ -36,6 +35,8 @@ def values(path: str, rule: str) -> dict[str, object] | None:
 
 def validated(path: str, rule: str, kind: type[_T], found: Mapping[str, object]) -> _T:
     """The file's values as `kind`. Raises UsageError (`rule`) with the first thing that is wrong and where it is."""
+    import json
+
     from pydantic import TypeAdapter, ValidationError
 
     try:

@@ -18,7 +18,7 @@ from hypothesis import strategies as st
 from tests.actions.fakes import FOREIGN, PERSON, FakeHome
 from turnpost import detector, policy, redaction
 from turnpost.actions import agents, holding, launching, missions, receipts, sending
-from turnpost.core import mailbox
+from turnpost.core import mailbox, text
 from turnpost.core.errors import UsageError
 from turnpost.core.sender import Speaker
 from turnpost.redaction import Redacted, Secrets, redact
@@ -190,6 +190,26 @@ def test_whatever_fits_a_detector_has_a_hint(expression: re.Pattern[str]) -> Non
                 assert redaction.hints(line), line
 
     look()
+
+
+@pytest.mark.parametrize("number", range(len(redaction._SHAPES)))
+def test_a_shape_fits_nothing_without_one_of_its_words(number: int) -> None:
+    shape = redaction._SHAPES[number]
+    expression = re.compile(shape.expression, shape.flags)
+    fitted = 0
+
+    @settings(
+        max_examples=30, deadline=None, suppress_health_check=[HealthCheck.too_slow, HealthCheck.filter_too_much], phases=[Phase.generate],
+    )  # fmt: skip
+    @given(st.from_regex(expression))
+    def look(words: str) -> None:
+        nonlocal fitted
+        for found in expression.finditer(words):
+            fitted += 1
+            assert any(word in text.folded(found[0]) for word in shape.words), found[0]
+
+    look()
+    assert fitted
 
 
 @settings(max_examples=200, deadline=None)

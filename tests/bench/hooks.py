@@ -14,7 +14,8 @@ from turnpost.lab.progress import Progress
 
 ROUNDS, QUICK = 100, 20
 BARE = "python3 -I -S -c pass"
-LIMITS = {"PostToolBatch": 1.5, "UserPromptSubmit": 2.0, "Stop": 2.0}
+LIMITS = {"PostToolBatch": 1.5, "UserPromptSubmit": 2.0, "Stop": 2.0, "WokenPrompt": 0.5}
+"""At most; `WokenPrompt` is UserPromptSubmit for a wake, whose turn its waiter has recorded."""
 _WARM_UP = 3
 _SCRIPTS = {
     "PostToolBatch": "post_tool_batch.py",
@@ -40,13 +41,14 @@ _RECORDS = {"UserPromptSubmit": "working", "Stop": "idle"}
 
 
 def measure(quick: bool, progress: Progress) -> list[Measured]:
-    """All three hooks and the bare interpreter, in turns."""
+    """The hooks and the bare interpreter, in turns."""
     with Played() as place:
         session_id = place.session()
         bare = [place.interpreter(), "-I", "-S", "-c", "pass"]
         parts: dict[str, Callable[[], float]] = {
             BARE: lambda: _timed(place, bare, session_id, b""),
-            **{event: _hook(place, session_id, event) for event in LIMITS},
+            **{event: _hook(place, session_id, event) for event in _SCRIPTS},
+            "WokenPrompt": _woken(place, session_id),
         }
         for part in parts.values():
             for _ in range(_WARM_UP):
@@ -76,6 +78,23 @@ def _hook(place: Played, session_id: str, event: str) -> Callable[[], float]:
         # A hook that fails is silent too, and fast.
         if event in _RECORDS and (after == before or after is None or after["doing"] != _RECORDS[event]):
             raise NotMeasured(f"{event} recorded nothing")
+        return took
+
+    return run
+
+
+def _woken(place: Played, session_id: str) -> Callable[[], float]:
+    """The prompt hook that stands between a waiter's message and its model request."""
+    ordinary = "UserPromptSubmit"
+    command = place.command(ordinary, _SCRIPTS[ordinary])
+    data = place.payload(session_id, ordinary, **_INPUTS[ordinary])
+    flag = Path(home.woken(place.root, place.key(session_id)))
+
+    def run() -> float:
+        flag.touch()
+        took = _timed(place, command, session_id, data)
+        if flag.exists():
+            raise NotMeasured("the prompt hook of a wake left its flag")
         return took
 
     return run

@@ -100,7 +100,7 @@ def test_sending_loads_neither_pydantic_nor_what_other_commands_need(home: FakeH
     loaded = modules_of(home, "send", "beta", "hello")
     assert "turnpost.actions.sending" in loaded
     unwanted = {
-        "pydantic", "watchdog", "filelock", "tomllib", "subprocess", "difflib", "turnpost.harness", "turnpost.install",
+        "pydantic", "watchdog", "filelock", "json", "rich", "tomllib", "subprocess", "difflib", "turnpost.harness", "turnpost.install",
         "turnpost.lab", "turnpost.service", "turnpost.actions.launching", "turnpost.actions.stopping",
     }  # fmt: skip
     assert loaded & unwanted == set()

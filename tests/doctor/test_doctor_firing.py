@@ -51,7 +51,7 @@ def test_nothing_of_the_real_home_is_touched(home: FakeHome) -> None:
 @pytest.mark.parametrize(
     ("script", "code", "says"),
     [
-        ("stop.py", "print('noise')", "printed with nothing to do: noise"),
+        ("stop.py", "print('noise', flush=True)", "printed with nothing to do: noise"),
         ("stop.py", "import os; os._exit(2)", "ended with code 2"),
         ("post_tool_batch.py", "", "did not bring its message"),
         ("waiter.py", "", "instead of waking"),

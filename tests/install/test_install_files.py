@@ -449,7 +449,9 @@ def test_an_installed_command_runs_its_script_with_its_own_name_and_ends_with_0_
     project: Path, world: Path
 ) -> None:
     script = world / "inst all's" / "hooks" / "stop.py"
-    script.write_text("import sys, turnpost.core\nprint(__name__, __file__, sys.argv)\nsys.exit(2)\n")
+    script.write_text(
+        "import sys, turnpost.core\nprint(__name__, __file__, sys.argv, flush=True)\nsys.exit(2)\n"
+    )
     install("project", project)
     hook = next(hook for hook in installed_hooks(project) if hook.script == script)
 

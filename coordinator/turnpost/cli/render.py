@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import json
 import sys
 
 import click
@@ -59,6 +58,8 @@ def missed(result: Waited) -> str:
 
 def write_json(document: object) -> None:
     """Print one document. ASCII, so that nothing in it can drive a terminal."""
+    import json
+
     click.echo(json.dumps(document, indent=2, default=str).replace("\x7f", "\\u007f"))
 
 

@@ -47,7 +47,12 @@ def tagged(body: str) -> bool:
     In the text of a waiter Claude Code puts a backslash into every element that its own notifications know, `<summary>`
     and `<status>` among them. Added context it leaves alone.
     """
-    return any("a" <= _folded(rest.lstrip(SPACE + "\\/")[:1]) <= "z" for rest in body.split("<")[1:])
+    return any("a" <= folded(rest.lstrip(SPACE + "\\/")[:1]) <= "z" for rest in body.split("<")[1:])
+
+
+def folded(text: str) -> str:
+    """A text as `re` compares it when case is ignored, as far as ASCII goes."""
+    return text.translate(_ALIKE).lower()
 
 
 def visible(text: str) -> str:
@@ -64,14 +69,9 @@ def _names_an_element(rest: str) -> bool:
     word = rest.lstrip(SPACE).removeprefix("/").lstrip(SPACE)
     for name in _OURS:
         after = word[len(name) : len(name) + 1]
-        if _folded(word[: len(name)]) == name and not (after.isalnum() or after in ("_", ".", "-")):
+        if folded(word[: len(name)]) == name and not (after.isalnum() or after in ("_", ".", "-")):
             return True
     return False
-
-
-def _folded(word: str) -> str:
-    """A word as case-insensitive comparison sees it, whoever compares."""
-    return word.translate(_ALIKE).lower()
 
 
 def _code(c: str) -> str:
