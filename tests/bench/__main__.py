@@ -13,17 +13,19 @@ import signal
 import sys
 from typing import NoReturn
 
-from tests.bench import context, hooks, idle, real, report
+from tests.bench import context, hooks, idle, report, stop, stopped, wake
 from tests.bench.figures import Measured
+from tests.bench.ground import Measure
 from tests.bench.rounds import NotMeasured
 from turnpost.core.errors import TurnpostError
 from turnpost.lab.errors import LabError
 from turnpost.lab.progress import Progress
 
-MEASURES: dict[str, real.Measure] = {
+MEASURES: dict[str, Measure] = {
     "hooks": hooks.measure,
-    "wake": real.wake,
-    "stopped": real.stopped,
+    "wake": wake.measure,
+    "stop": stop.measure,
+    "stopped": stopped.measure,
     "idle": idle.measure,
     "context": context.measure,
 }
