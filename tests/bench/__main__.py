@@ -13,18 +13,20 @@ import signal
 import sys
 from typing import NoReturn
 
-from tests.bench import commands, context, hooks, idle, real, report, sends
+from tests.bench import commands, context, hooks, idle, report, sends, stop, stopped, wake
 from tests.bench.figures import Measured
+from tests.bench.ground import Measure
 from tests.bench.rounds import NotMeasured
 from turnpost.core.errors import TurnpostError
 from turnpost.lab.errors import LabError
 from turnpost.lab.progress import Progress
 
-MEASURES: dict[str, real.Measure] = {
+MEASURES: dict[str, Measure] = {
     "hooks": hooks.measure,
     "send": commands.measure,
-    "wake": real.wake,
-    "stopped": real.stopped,
+    "wake": wake.measure,
+    "stop": stop.measure,
+    "stopped": stopped.measure,
     "idle": idle.measure,
     "sends": sends.measure,
     "context": context.measure,
