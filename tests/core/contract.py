@@ -204,7 +204,7 @@ class Contract:
         box = self.box(name)
         for entry in box.waiting():
             receipt = store.load(f"{box.queue}/{entry}")
-            if receipt is not None and receipt["attempts"] > 1:
+            if receipt is not None and receipt.get("attempts", 0) > 1:
                 files.write(f"{box.queue}/{entry}", store.pack({**receipt, "attempts": 1}))
 
     @contextmanager

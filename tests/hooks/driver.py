@@ -280,7 +280,8 @@ class FakeSession:
 
     def entries(self, event: str) -> list[dict[str, Any]]:
         """The hooks installed for an event."""
-        return [entry for group in self._block[event] for entry in group["hooks"] if is_ours(entry)]
+        found = [entry for group in self._block[event] for entry in group["hooks"]]
+        return found if self.settings is None else [entry for entry in found if is_ours(entry)]
 
     def environment(self) -> dict[str, str]:
         """What Claude Code gives its hooks."""

@@ -80,7 +80,7 @@ def a_waiting_entry(scene: Scene) -> str:
 
 def a_claimed_entry(scene: Scene) -> str:
     mailing.send(scene.root, "of the future", scene.session.agent)
-    assert ends(scene.session).reason
+    assert ends(scene.session).goes_on
     return renew(entry(scene, "claimed"))
 
 

@@ -204,7 +204,7 @@ def test_what_an_old_version_left_waiting_comes_in_order_by_the_present_hooks(sc
     inside = alpha.hook("PostToolBatch", agent_id="a1b2c3d4", waiter=False)
     assert f'about="{written.subagent}"' in inside.context
     send_all(scene.root, scene.sessions["kid"].agent)
-    assert alpha.stop(waiter=False).reason
+    assert alpha.stop(waiter=False).goes_on
     report = alpha.read[-1]
     assert alpha.read[before:] == [*written.waiting, report]
     assert "the words of the child" in alpha.requests[-1]
@@ -227,7 +227,7 @@ def test_mail_behind_a_hold_of_an_old_version_comes_after_its_release(scene: Sce
     gamma = scene.sessions["gamma"]
     assert gamma.stop(waiter=False).silent
     holding.release(scene.root, "gamma", speaker=PERSON)
-    assert gamma.stop(waiter=False).reason
+    assert gamma.stop(waiter=False).goes_on
     assert gamma.read == [held]
 
 
@@ -274,7 +274,7 @@ def test_hooks_of_an_old_version_go_on_beside_a_present_coordinator_and_present_
     sent += [send(scene, f"at the end {n}") for n in range(5)]
     waits = Mailbox(scene.root, alpha.key).waiting()
     assert [mailbox.entry_id(name) for name in waits] == sent
-    assert alpha.stop(waiter=False).reason
+    assert alpha.stop(waiter=False).goes_on
     assert alpha.read == sent
     wait_for(settled)
     urgent = send(scene, "now", urgent=True)

@@ -178,7 +178,7 @@ def forget_names(root: str, known: Iterable[Agent]) -> None:
     for name in set(files.names(root + "/names")) - present:
         with files.Lock(root + "/registry.lock", 5.0):
             key = _key(home.name(root, name))
-            agent = load_agent(root, key) if key else None
+            agent = store.if_known(load_agent, root, key) if key else None
             if agent is not None and (agent["kind"] == "merged" or text.name_key(agent["name"]) != name):
                 files.unlink(home.name(root, name))
 
