@@ -46,10 +46,9 @@ def test_against_a_yardstick_that_is_nothing_there_is_no_ratio_and_no_ratio_targ
     assert nothing.document()["ratio_quartiles"] is None
 
 
-def test_the_table_fits_80_columns_and_names_each_yardstick_once_and_what_failed() -> None:
+def test_the_table_names_each_yardstick_once_every_verdict_and_what_failed() -> None:
     found = [measured((11.0, 22.0, 44.0), ratio=1.1), measured((11.0, 99.0, 99.0), ratio=1.1)]
     shown = report.table(found, {"stopped": "no\nsuch request"}, LOAD, LOAD)
-    assert max(map(len, shown.splitlines()[1:])) <= 90
     assert shown.count("against a floor") == 1
     assert "1.1 pass" in shown
     assert "1.1 OVER" in shown

@@ -77,7 +77,6 @@ class Mailbox:
         """
         now = clock.now()
         blocks: list[str] = []
-        room -= 400  # the line before the first block
         for name in self._claimable(want):
             try:
                 message, receipt = load_message(self.root, entry_id(name)), self._receipt(self.queue, name)
