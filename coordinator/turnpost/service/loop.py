@@ -27,10 +27,12 @@ from turnpost.core import (
     subagents,
     transcript,
 )
+from turnpost.core.archive import Keeping
 from turnpost.core.errors import HarnessError, Newer, TurnpostError
 from turnpost.core.mailbox import Mailbox
 from turnpost.harness import Claude
 from turnpost.service import alerts
+from turnpost.service.archiving import Archivist
 from turnpost.service.reports import send_all
 from turnpost.service.resume import Resumer, runs, wait_until
 from turnpost.service.watch import Bells
@@ -64,6 +66,11 @@ class Coordinator:
         self._stopping = threading.Event()
         self._kept = 0.0
         self._config = config.load(root)
+        keeping = Keeping(
+            self._config.archive_after_days, self._config.archive_keep_days, self._config.archive_keep_bytes
+        )
+        self._archivist = Archivist(root, keeping, lambda: not self._stopping.is_set())
+        self._archiving: Future[float | None] | None = None
 
     def stop(self) -> None:
         """End after the round that runs. A resume under way is finished by the next coordinator."""
@@ -238,8 +245,13 @@ class Coordinator:
         """Finish what killed processes left, and look at every agent once: the bells are only hints."""
         outbox.recover(self._root)
         files.sweep(home.outbox(self._root), 60.0)
+        self._guarded("archive", self._archive)
         for key in files.names(home.agents(self._root)):
             self._guarded(key, lambda key=key: self._keep(key))  # type: ignore[misc]
+
+    def _archive(self) -> None:
+        if (self._archiving is None or self._archiving.done()) and self._archivist.due():
+            self._archiving = self._pool.submit(self._guarded, "archive", self._archivist.step)
 
     def _keep(self, key: str) -> None:
         box = Mailbox(self._root, key)
