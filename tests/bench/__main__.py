@@ -13,7 +13,7 @@ import signal
 import sys
 from typing import NoReturn
 
-from tests.bench import hooks, idle, real, report
+from tests.bench import archive, hooks, idle, real, report
 from tests.bench.figures import Measured
 from tests.bench.rounds import NotMeasured
 from turnpost.core.errors import TurnpostError
@@ -25,6 +25,7 @@ MEASURES: dict[str, real.Measure] = {
     "wake": real.wake,
     "stopped": real.stopped,
     "idle": idle.measure,
+    "archive": archive.measure,
 }
 
 

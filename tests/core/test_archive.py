@@ -3,6 +3,8 @@
 from __future__ import annotations
 
 import os
+import subprocess
+import sys
 import threading
 import zipfile
 from collections.abc import Iterator
@@ -186,6 +188,41 @@ def test_an_agent_that_a_failed_launch_took_away_holds_no_day_back(
     registry.forget(root, gone)
     assert pack(root, day_of(message))
     assert mailbox.load_message(root, message["id"]) == record
+
+
+def test_folders_of_sends_that_were_taken_back_go_and_make_no_archive(
+    root: str, pair: tuple[Agent, Agent]
+) -> None:
+    messages = a_day(root, *pair)
+    day = day_of(messages[0])
+    assert pack(root, day)
+    before = Path(home.packed(root, day)).stat().st_size
+    for moment in (messages[0]["sent"], messages[0]["sent"] - 86_400):
+        files.mkdir(mailbox.message_folder(root, ids.new("msg", moment)) + "/replies")
+    for other in files.names(root + "/messages"):
+        assert pack(root, other)
+    assert files.names(root + "/messages") == []
+    assert archive.sizes(root) == {day: before}
+
+
+def test_what_reads_archives_is_loaded_for_an_archived_message_only(
+    root: str, pair: tuple[Agent, Agent]
+) -> None:
+    messages = a_day(root, *pair)
+    assert pack(root, day_of(messages[0]))
+    recent = send(root, "recent", *pair, ago=0.0)
+    ask = (
+        "import sys; from turnpost.core import mailbox; root, key, one = sys.argv[1:]; box = mailbox.Mailbox(root, key)\n"
+        "found = [mailbox.load_message(root, one)['body'], box.receipt(one)['state']]\n"
+        'sys.stdout.write(f\'{found} {bool({"zipfile", "turnpost.core.archive"} & set(sys.modules))}\')'
+    )
+
+    def asked(one: Message) -> str:
+        words = [sys.executable, "-c", ask, root, pair[0]["key"], one["id"]]
+        return subprocess.run(words, capture_output=True, text=True, check=True).stdout
+
+    assert asked(recent) == "['recent', 'queued'] False"
+    assert asked(messages[1]) == "['second', 'read'] True"
 
 
 def test_a_reply_to_a_packed_message_is_found_at_once_and_packed_when_it_is_old(

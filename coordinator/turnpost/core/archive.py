@@ -122,8 +122,11 @@ def pack(root: str, day: str, last: str, going: Callable[[], bool] = lambda: Tru
         files.sync_folder(root)
     taken: list[str] = []
     try:
-        if here:
+        if before or any(files.exists(f"{folder}/{message_id}/message.json") for message_id in here):
             files.compose(path, lambda out: _write(root, out, before, here, taken, going))
+        else:
+            for message_id in here:  # sends that were taken back have left them
+                _joined(root, message_id, taken)
     except _Stopped:
         return False
     _clear(folder, here, taken)

@@ -71,6 +71,7 @@ class Coordinator:
         )
         self._archivist = Archivist(root, keeping, lambda: not self._stopping.is_set())
         self._archiving: Future[float | None] | None = None
+        self._keeping: Future[float | None] | None = None
 
     def stop(self) -> None:
         """End after the round that runs. A resume under way is finished by the next coordinator."""
@@ -94,9 +95,16 @@ class Coordinator:
 
     def round(self) -> float:
         """Look at every agent with something waiting or on its way; seconds until the next look."""
-        if clock.monotonic() - self._kept > HOUSEKEEPING or not self._kept:
+        if not self._kept:
+            # Before the first look: what killed processes left has waited long enough.
             self._kept = clock.monotonic()
             self._guarded("housekeeping", self._housekeeping)
+        elif clock.monotonic() - self._kept > HOUSEKEEPING and (
+            self._keeping is None or self._keeping.done()
+        ):
+            # Later beside the rounds: it looks at every agent there is, and no message is to wait for that.
+            self._kept = clock.monotonic()
+            self._keeping = self._pool.submit(self._guarded, "housekeeping", self._housekeeping)
         pause = QUIET
         for key in files.names(home.pending(self._root)):
             pause = min(pause, self._guarded(key, lambda key=key: self._look(key)) or QUIET)  # type: ignore[misc]
