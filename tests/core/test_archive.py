@@ -190,6 +190,17 @@ def test_an_agent_that_a_failed_launch_took_away_holds_no_day_back(
     assert mailbox.load_message(root, message["id"]) == record
 
 
+def test_what_cannot_be_read_beside_a_message_stays_where_it_is(root: str, pair: tuple[Agent, Agent]) -> None:
+    messages = a_day(root, *pair)
+    folder = mailbox.message_folder(root, messages[0]["id"])
+    files.write(folder + "/ag-00000000000000000000000000.json", b"{")
+    files.write(folder + "/note.txt", b"a stranger's")
+    assert pack(root, day_of(messages[0]))
+    assert files.names(folder) == ["ag-00000000000000000000000000.json", "note.txt"]
+    assert files.names(folder.rpartition("/")[0]) == [messages[0]["id"]]
+    assert len(archive.names(root, day_of(messages[0]))) == 3
+
+
 def test_folders_of_sends_that_were_taken_back_go_and_make_no_archive(
     root: str, pair: tuple[Agent, Agent]
 ) -> None:

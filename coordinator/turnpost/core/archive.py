@@ -258,9 +258,11 @@ def _joined(root: str, message_id: str, taken: list[str]) -> dict[str, object] |
         if not name.endswith(".json"):
             continue
         record = store.load(f"{folder}/{name}")
-        if record is not None and name == "message.json":
+        if record is None:
+            continue  # damaged: it stays, and its folder with it
+        if name == "message.json":
             message = record
-        elif record is not None:
+        else:
             receipts[name.removesuffix(".json")] = record
         taken.append(f"{folder}/{name}")
     replies = _replies(folder)
