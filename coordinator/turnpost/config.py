@@ -11,6 +11,9 @@
     resume_attempts = 5             # resumes of one agent that may fail before its mail is given up
     resume_backoff_seconds = 2.0    # pause after the first failed resume; it doubles
     resume_confirm_seconds = 20.0   # how long a resumed session may take to show itself
+    archive_after_days = 7          # whole days after which a day's messages are packed, when all are over
+    archive_keep_days = 0           # packed days older than this are removed; 0 keeps all
+    archive_keep_bytes = 0          # the oldest packed days over this size are removed; 0 keeps all
 """
 
 from __future__ import annotations
@@ -33,6 +36,10 @@ _RANGES = {
     "resume_attempts": (1, 100),
     "resume_backoff_seconds": (0.05, 600.0),
     "resume_confirm_seconds": (1.0, 600.0),
+    # From one day on: nothing is sent any more into the folder of a day that ended a day ago.
+    "archive_after_days": (1, 36_500),
+    "archive_keep_days": (0, 36_500),
+    "archive_keep_bytes": (0, 1 << 50),
 }
 
 
@@ -50,6 +57,9 @@ class Config:
     resume_attempts: int = 5
     resume_backoff_seconds: float = 2.0
     resume_confirm_seconds: float = 20.0
+    archive_after_days: int = 7
+    archive_keep_days: int = 0
+    archive_keep_bytes: int = 0
 
     def __post_init__(self) -> None:
         for name, (low, high) in _RANGES.items():

@@ -13,7 +13,7 @@ import signal
 import sys
 from typing import NoReturn
 
-from tests.bench import commands, context, hooks, idle, report, sends, stop, stopped, wake
+from tests.bench import archive, commands, context, hooks, idle, report, sends, stop, stopped, wake
 from tests.bench.figures import Measured
 from tests.bench.ground import Measure
 from tests.bench.rounds import NotMeasured
@@ -30,6 +30,7 @@ MEASURES: dict[str, Measure] = {
     "idle": idle.measure,
     "sends": sends.measure,
     "context": context.measure,
+    "archive": archive.measure,
 }
 
 

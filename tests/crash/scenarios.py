@@ -16,7 +16,20 @@ from tests.crash.points import Outcome
 from tests.hooks.driver import Ran
 from turnpost.actions import agents, holding, installing, launching, missions, receipts, sending, stopping
 from turnpost.config import Config
-from turnpost.core import files, home, mailbox, outbox, registry, reporting, rules, store, threads
+from turnpost.core import (
+    archive,
+    clock,
+    files,
+    home,
+    ids,
+    mailbox,
+    outbox,
+    registry,
+    reporting,
+    rules,
+    store,
+    threads,
+)
 from turnpost.core.errors import Refused
 from turnpost.core.sender import Speaker
 from turnpost.service import alerts
@@ -436,6 +449,34 @@ def report(case: Case) -> None:
     send_all(case.root, case.agent("beta"))
 
 
+def day_over(case: Case) -> None:
+    """Two messages are read by all, and their day is long over."""
+    two(case)
+    for name in ("alpha", "beta"):
+        case.talks[name].prompt()
+        settle(case, name)
+    case.ahead += 9 * 86_400.0
+
+
+def pack(case: Case) -> None:
+    archive.pack(case.root, ids.day(case.ids["first"]), archive.last_over(clock.now(), 7))
+
+
+def packed(case: Case) -> None:
+    """The same day, packed."""
+    day_over(case)
+    pack(case)
+
+
+def drop(case: Case) -> None:
+    if (day := ids.day(case.ids["first"])) in archive.sizes(case.root):
+        archive.drop(case.root, day)
+
+
+def dropped_whole(case: Case, outcome: Outcome) -> None:
+    assert archive.sizes(case.root) == {}
+
+
 def busy(case: Case) -> None:
     """Something of everything: a killed send, a report, a claim that was lost and one that was answered."""
     reported(case)
@@ -482,5 +523,7 @@ ALL = (
     Scenario("begin a mission", two, begin, again=begun),
     Scenario("end a mission", running, finish, again=over, last=("beta",)),
     Scenario("report", reported, report),
+    Scenario("pack a day", day_over, pack, again=pack, check=all_read),
+    Scenario("drop a day", packed, drop, again=drop, check=dropped_whole),
     Scenario("a coordinator's round", busy, coordinate),
 )  # fmt: skip

@@ -57,6 +57,13 @@ def search(root: str, query: Query, *, newest: int = NEWEST, speaker: Speaker | 
     return Found(*_search(root, sorted(every), query, eyes, newest))
 
 
+def messages_of(root: str, name: str, *, speaker: Speaker | None = None) -> list[str]:
+    """The ids of a thread's messages, oldest first. Raises NotFound as `thread` does."""
+    eyes = Eyes(root, speaker)
+    threads.refresh(root)
+    return threads.messages(root, _find(root, name, eyes))
+
+
 def names(root: str) -> list[str]:
     """What the threads are called, for a shell to offer."""
     return sorted(_name(root, digest) for digest in threads.every(root) if threads.messages(root, digest))

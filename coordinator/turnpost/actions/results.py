@@ -263,6 +263,17 @@ class Inbox(NamedTuple):
     messages: tuple[MessageView, ...]
 
 
+class Exported(NamedTuple):
+    """What was exported: where to, how many messages and bytes, when the first and the last were sent."""
+
+    file: str | None
+    messages: int
+    bytes: int
+    first: str | None
+    last: str | None
+    warnings: tuple[str, ...] = ()
+
+
 class InstalledFile(NamedTuple):
     """What was done to one file."""
 

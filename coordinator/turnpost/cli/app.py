@@ -35,6 +35,7 @@ COMMANDS = {
     "wake": "holding:wake",
     "mission": "missions:mission",
     "policy": "policy:policy",
+    "export": "exporting:export",
     "summary": "summary:summary",
     "log": "journal:log",
     "coordinator": "coordinator:coordinator",

@@ -114,6 +114,12 @@ def _(result: results.Woken) -> str:
 
 
 @view.register
+def _(result: results.Exported) -> str:
+    span = f", {result.first} to {result.last}" if result.messages else ""
+    return columns.paragraph(f"{result.messages} messages ({result.bytes} bytes) in {result.file}{span}")
+
+
+@view.register
 def _(result: results.Threads) -> str:
     return conversations.threads(result)
 

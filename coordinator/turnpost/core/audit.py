@@ -17,7 +17,7 @@ LIMIT = 4 * 1024 * 1024
 ACTIONS = (
     "send", "refusal", "claim", "delivery", "read", "requeue", "cancel", "undeliverable", "hold", "release", "stop",
     "wake", "launch", "rename", "mission", "resume", "resume-failed", "relink", "retire", "deaf", "found-idle", "found-blocked", "fork",
-    "coordinator-start", "coordinator-stop", "send-recovered", "alert-failed", "report-dropped", "trouble", "hook-failed",
+    "coordinator-start", "coordinator-stop", "send-recovered", "alert-failed", "report-dropped", "archive", "archive-drop", "trouble", "hook-failed",
 )  # fmt: skip
 """All there are, those of messages first."""
 STEPS = {

@@ -36,6 +36,16 @@ def parse(text: str) -> float | None:
         return None
 
 
+def day(moment: float) -> str:
+    """The UTC day of a moment, `2026-11-30`."""
+    return time.strftime("%Y-%m-%d", time.gmtime(moment))
+
+
+def is_day(text: str) -> bool:
+    """Whether a text is a day as `day` writes it."""
+    return len(text) == 10 and text[4] == text[7] == "-" and text.replace("-", "").isdigit()
+
+
 def span(seconds: float) -> str:
     """An age for people: `4 s`, `12 min`, `3 h`, `2 d`."""
     seconds = max(0.0, seconds)

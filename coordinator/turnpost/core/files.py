@@ -18,7 +18,9 @@ from turnpost.core.errors import BadFile, LockBusy
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
+    from collections.abc import Callable
     from types import TracebackType
+    from typing import BinaryIO
 
 RECORD_LIMIT = 4 * 1024 * 1024
 _NAMES_GO_ALONG = sys.platform.startswith("linux")
@@ -68,30 +70,24 @@ def read(path: str, limit: int = RECORD_LIMIT) -> bytes:
     Raises FileNotFoundError when there is none and BadFile for a link, a device, a FIFO, a foreign owner or a file
     over `limit` bytes. O_NONBLOCK keeps a FIFO planted under the name from hanging the open.
     """
+    fd = _open(path)
     try:
-        fd = os.open(path, os.O_RDONLY | os.O_NOFOLLOW | os.O_NONBLOCK | os.O_CLOEXEC)
-    except OSError as error:
-        if error.errno in (errno.ELOOP, errno.EMLINK):
-            raise BadFile(f"{path} is a link; turnpost does not follow it") from error
-        raise
-    try:
-        info = os.fstat(fd)
-        if not stat.S_ISREG(info.st_mode):
-            raise BadFile(f"{path} is not a regular file")
-        if info.st_uid != os.geteuid():
-            raise BadFile(f"{path} belongs to user {info.st_uid}, not to {os.geteuid()}")
-        if info.st_size > limit:
-            raise BadFile(
-                f"{path} has {info.st_size} bytes, over the limit of {limit}", size=info.st_size, limit=limit
-            )
+        size = os.fstat(fd).st_size
+        if size > limit:
+            raise BadFile(f"{path} has {size} bytes, over the limit of {limit}", size=size, limit=limit)
         parts: list[bytes] = []
-        room = info.st_size  # what is replaced is another file, so this one does not grow
+        room = size  # what is replaced is another file, so this one does not grow
         while room > 0 and (part := os.read(fd, min(room, 1 << 20))):
             parts.append(part)
             room -= len(part)
         return b"".join(parts)
     finally:
         os.close(fd)
+
+
+def opened(path: str) -> BinaryIO:
+    """A regular file of ours, open for reading, for what is too large to be read whole. Raises as `read` does."""
+    return os.fdopen(_open(path), "rb")
 
 
 def write(path: str, data: bytes, *, durable: bool = True, mode: int = 0o600) -> None:
@@ -158,6 +154,43 @@ class Linked:
         os.close(self._fd)
 
 
+class Stream:
+    """A file that is being written, in order."""
+
+    def __init__(self, path: str, fd: int) -> None:
+        self.path = path
+        self._fd = fd
+
+    def write(self, data: bytes) -> int:
+        """Add bytes; how many they were."""
+        view = memoryview(data)
+        while view:
+            view = view[os.write(self._fd, view) :]
+        return len(data)
+
+    def flush(self) -> None:
+        """Nothing is held back."""
+
+
+def compose(path: str, fill: Callable[[Stream], None]) -> None:
+    """Replace `path`, durably and in one step, by what `fill` writes: for what is too large to be in memory.
+
+    Raises what `fill` raises, and OSError; then the old file stays.
+    """
+    temporary, fd = _fresh(path, 0o600)
+    try:
+        try:
+            fill(Stream(temporary, fd))
+            os.fsync(fd)
+        finally:
+            os.close(fd)
+        os.rename(temporary, path)
+    except BaseException:
+        unlink(temporary)
+        raise
+    sync_folder(os.path.dirname(path))
+
+
 def create(path: str, data: bytes, *, durable: bool = True) -> bool:
     """Write `path` only if nothing has that name; False when something has. The link call decides between rivals."""
     temporary = _complete(path, data, durable, 0o600)
@@ -186,7 +219,7 @@ def unlink(path: str) -> None:
 
 
 def rmdir(path: str) -> None:
-    """Remove a folder if it is there and empty."""
+    """Remove an empty folder; one that is not empty, or not there, is fine."""
     try:
         os.rmdir(path)
     except OSError:
@@ -348,19 +381,43 @@ def _complete(path: str, data: bytes, durable: bool, mode: int) -> str:
     return temporary
 
 
-def _temporary(path: str, data: bytes, mode: int) -> tuple[str, int]:
-    """The same, open."""
+def _open(path: str) -> int:
+    try:
+        fd = os.open(path, os.O_RDONLY | os.O_NOFOLLOW | os.O_NONBLOCK | os.O_CLOEXEC)
+    except OSError as error:
+        if error.errno in (errno.ELOOP, errno.EMLINK):
+            raise BadFile(f"{path} is a link; turnpost does not follow it") from error
+        raise
+    try:
+        info = os.fstat(fd)
+        if not stat.S_ISREG(info.st_mode):
+            raise BadFile(f"{path} is not a regular file")
+        if info.st_uid != os.geteuid():
+            raise BadFile(f"{path} belongs to user {info.st_uid}, not to {os.geteuid()}")
+    except BaseException:
+        os.close(fd)
+        raise
+    return fd
+
+
+def _fresh(path: str, mode: int) -> tuple[str, int]:
+    """A new temporary file beside `path`: its name, and it open."""
     global _counter
     _counter += 1
     folder, _, base = path.rpartition("/")
     temporary = f"{folder}/.{base}.{os.getpid()}.{_counter}.tmp"
     flags = os.O_WRONLY | os.O_CREAT | os.O_EXCL | os.O_NOFOLLOW | os.O_CLOEXEC
     try:
-        fd = os.open(temporary, flags, mode)
+        return temporary, os.open(temporary, flags, mode)
     except FileExistsError:
         # A writer with our pid was killed here once; its half file is nobody's.
         os.unlink(temporary)
-        fd = os.open(temporary, flags, mode)
+        return temporary, os.open(temporary, flags, mode)
+
+
+def _temporary(path: str, data: bytes, mode: int) -> tuple[str, int]:
+    """The same with this content."""
+    temporary, fd = _fresh(path, mode)
     try:
         view = memoryview(data)
         while view:

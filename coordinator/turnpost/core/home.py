@@ -8,6 +8,7 @@ agents/KEY/waiter.json    its one active waiter     agents/KEY/lock        guard
 agents/KEY/woken          its waiter began a turn   agents/KEY/blocked     a permission prompt is open
 names/NAME                name to KEY               sessions/ID            session to KEY
 messages/DAY/ID/          the message and the receipts that are final
+archive/DAY.zip           the same of a day whose messages are over
 outbox/ID.json            a send that is under way
 threads/DIGEST/ID         which messages a thread has   agents/person/asked/ID  the person's open questions
 agents/KEY/subagents/ID/  the same of a subagent    agents/KEY/reports/       last words on their way to the parent
@@ -101,6 +102,14 @@ def name(root: str, agent_name: str) -> str:
 
 def pending(root: str) -> str:
     return root + "/pending"
+
+
+def archive(root: str) -> str:
+    return root + "/archive"
+
+
+def packed(root: str, day: str) -> str:
+    return f"{root}/archive/{day}.zip"
 
 
 def outbox(root: str) -> str:

@@ -18,7 +18,7 @@ TYPE_CHECKING = False
 if TYPE_CHECKING:
     from typing import Literal
 
-    from turnpost.core.records import Boundary, Claim, Message, Progress, Receipt, State
+    from turnpost.core.records import Boundary, Claim, Message, Packed, Progress, Receipt, State
 
     Want = Literal["all", "urgent"]
 
@@ -246,6 +246,8 @@ class Mailbox:
             final = store.load(self._final(message_id))
             if final is not None:
                 return final  # type: ignore[return-value]
+            if (packed := archived(self.root, message_id)) is not None:
+                return packed["receipts"].get(self.key)
         return None
 
     def waiting_receipts(self) -> list[Receipt]:
@@ -399,7 +401,18 @@ def load_message(root: str, message_id: str) -> Message | None:
     found = store.load(f"{message_folder(root, message_id)}/message.json") or store.load(
         f"{home.outbox(root)}/{message_id}.json"
     )
+    if found is None and (packed := archived(root, message_id)) is not None:
+        return packed["message"]
     return found if found is not None and found.get("id") == message_id else None  # type: ignore[return-value]
+
+
+def archived(root: str, message_id: str) -> Packed | None:
+    """A message that is over, from the archive; None when it is not there. What reads archives is loaded for it only."""
+    if not ids.is_id(message_id, "msg") or not files.exists(home.packed(root, ids.day(message_id))):
+        return None
+    from turnpost.core import archive
+
+    return archive.load(root, message_id)
 
 
 def make_claim(pid: int, transcript_path: str) -> Claim:

@@ -73,6 +73,14 @@ if TYPE_CHECKING:
         nudges: NotRequired[int]
         claim: NotRequired[Claim | None]
 
+    class Packed(TypedDict):
+        """A message in the archive, with its final receipts by mailbox and the ids of what was sent in reply to it."""
+
+        v: int
+        message: Message
+        receipts: dict[str, Receipt]
+        replies: list[str]
+
     class Claim(TypedDict):
         """Who carries a message, and how the proof of its arrival is found."""
 

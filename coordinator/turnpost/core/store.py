@@ -53,6 +53,11 @@ def load(path: str, fields: tuple[str, ...] = ()) -> dict[str, Any] | None:
         found = fastjson.loads(files.read(path))
     except (OSError, ValueError, RecursionError, BadFile):
         return None
+    return understood(found, path, fields)
+
+
+def understood(found: object, path: str, fields: tuple[str, ...] = ()) -> dict[str, Any] | None:
+    """What was read, when it is a record with these fields; None when it is not. Raises Newer as `load` does."""
     if not isinstance(found, dict):
         return None
     version = found.get("v")

@@ -113,7 +113,7 @@ def index(root: str, message: Message) -> None:
     added: a send that fails after this is taken back, and an answer must not have closed its question then.
     """
     for path in _notes(root, message):
-        files.mark(path)
+        _note(path)
     if _asks_the_person(message):
         files.mkdir(home.asked(root))
         files.create(f"{home.asked(root)}/{message['id']}", b"")
@@ -153,7 +153,9 @@ def messages(root: str, thread: str) -> list[str]:
 
 def replies(root: str, message_id: str) -> list[str]:
     """The ids of what was sent in reply to a message, oldest first."""
-    return [name for name in files.names(_replies(root, message_id)) if ids.is_id(name, "msg")]
+    found = {name for name in files.names(_replies(root, message_id)) if ids.is_id(name, "msg")}
+    packed = mailbox.archived(root, message_id)
+    return sorted(found | set(packed["replies"])) if packed is not None else sorted(found)
 
 
 def answers(root: str, message_id: str) -> list[Message]:
@@ -241,6 +243,14 @@ def _notes(root: str, message: Message) -> list[str]:
     return (
         [*found, f"{_replies(root, asked)}/{message['id']}"] if asked and ids.is_id(asked, "msg") else found
     )
+
+
+def _note(path: str) -> None:
+    while True:
+        try:
+            return files.mark(path)
+        except FileNotFoundError:
+            pass  # the folder was empty for a moment, and the archive's housekeeping took it away
 
 
 def _replies(root: str, message_id: str) -> str:

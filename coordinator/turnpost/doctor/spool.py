@@ -8,7 +8,7 @@ from collections.abc import Callable, Iterator, Sequence
 from typing import NamedTuple
 
 from turnpost import config
-from turnpost.core import files, home, mailbox, procs, registry, store
+from turnpost.core import archive, files, home, mailbox, procs, registry, store
 from turnpost.core.errors import BadFile, LockBusy, Newer, UsageError
 from turnpost.core.mailbox import Mailbox
 from turnpost.doctor.results import Check, fail, ok, warn
@@ -217,8 +217,9 @@ def try_write(root: str) -> str:
 
 
 def damaged(root: str) -> list[str]:
-    """Records of agents, names and waiting mail that cannot be read."""
+    """Records of agents, names and waiting mail, and archives, that cannot be read."""
     found = [path for key in files.names(home.agents(root)) for path in _damaged_of(root, key)]
+    found += [home.packed(root, day) for day in archive.sizes(root) if not archive.is_whole(root, day)]
     for name in files.names(root + "/names"):
         key = _word(home.name(root, name))
         if key is None or not _reads(registry.load_agent, root, key):

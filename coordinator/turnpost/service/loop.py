@@ -28,10 +28,12 @@ from turnpost.core import (
     subagents,
     transcript,
 )
+from turnpost.core.archive import Keeping
 from turnpost.core.errors import HarnessError, Newer, TurnpostError
 from turnpost.core.mailbox import Mailbox
 from turnpost.harness import Claude
 from turnpost.service import alerts
+from turnpost.service.archiving import Archivist
 from turnpost.service.reports import send_all
 from turnpost.service.resume import Resumer, runs, wait_until
 from turnpost.service.watch import Bells
@@ -73,6 +75,11 @@ class Coordinator:
         self._kept = 0.0
         self._chores: Iterator[None] | None = None
         self._config = config.load(root)
+        keeping = Keeping(
+            self._config.archive_after_days, self._config.archive_keep_days, self._config.archive_keep_bytes
+        )
+        self._archivist = Archivist(root, keeping, lambda: not self._stopping.is_set())
+        self._archiving: Future[float | None] | None = None
 
     def stop(self) -> None:
         """End after the round that runs. A resume under way is finished by the next coordinator."""
@@ -246,6 +253,7 @@ class Coordinator:
     def _keep_house(self) -> None:
         """Finish sends that were killed, and go on with the housekeeping; at the start with all of it."""
         outbox.recover(self._root)
+        self._guarded("archive", self._archive)
         end = clock.processor() + (HOUSEKEEPING * SHARE if self._kept else math.inf)
         chores, self._chores = self._chores or self._housekeeping(), None
         for _ in chores:
@@ -263,6 +271,10 @@ class Coordinator:
             self._guarded(key, lambda key=key: self._keep(key, known))  # type: ignore[misc]
             yield
         registry.forget_names(self._root, known)
+
+    def _archive(self) -> None:
+        if (self._archiving is None or self._archiving.done()) and self._archivist.due():
+            self._archiving = self._pool.submit(self._guarded, "archive", self._archivist.step)
 
     def _keep(self, key: str, known: list[Agent]) -> None:
         box = Mailbox(self._root, key)

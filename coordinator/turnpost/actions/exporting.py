@@ -1,0 +1,89 @@
+"""All messages, as JSON Lines: each as `show` shows it, from the archive and from the folders alike."""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Callable, Iterator, Sequence
+
+from turnpost.actions import conversations, documents, people, receipts, searching
+from turnpost.actions.audited import refusing
+from turnpost.actions.results import Exported
+from turnpost.core import archive, files, ids, mailbox, registry
+from turnpost.core.errors import Newer
+from turnpost.core.sender import Speaker
+
+
+def export(
+    root: str,
+    write: Callable[[bytes], object],
+    *,
+    since: str | None = None,
+    until: str | None = None,
+    threads: Sequence[str] = (),
+    speaker: Speaker | None = None,
+) -> Exported:
+    """Hand every message that fits to `write`, a line each, the oldest first; what that came to.
+
+    `since` and `until` are moments, days or ages; with `threads` only what stands in one of these. The person only.
+    Raises NotFound for a thread that there is not, UsageError, and what `write` raises. Records of a newer turnpost
+    are left out and counted.
+    """
+    with refusing(root, "export", registry.PERSON, speaker):
+        people.person(root, "export messages", speaker)
+    fits = searching.Fits(searching.Query(since=since, until=until))
+    wanted = {one for name in threads for one in conversations.messages_of(root, name, speaker=speaker)}
+    count = size = newer = 0
+    first = last = None
+    for message_id in _every(root):
+        if threads and message_id not in wanted:
+            continue
+        try:
+            message = mailbox.load_message(root, message_id)
+            if message is None or not fits(message):
+                continue
+            shown = receipts.full(root, message)
+        except Newer:
+            newer += 1
+            continue
+        line = json.dumps(documents.plain(shown), separators=(",", ":")).encode() + b"\n"
+        write(line)
+        count, size, first, last = count + 1, size + len(line), first or shown.sent, shown.sent
+    warnings = (
+        (f"{newer} messages are of a newer turnpost and were left out; upgrade turnpost",) if newer else ()
+    )
+    return Exported(None, count, size, first, last, warnings)
+
+
+def export_to(
+    root: str,
+    path: str,
+    *,
+    since: str | None = None,
+    until: str | None = None,
+    threads: Sequence[str] = (),
+    speaker: Speaker | None = None,
+) -> Exported:
+    """Like `export`, into a file: private, and there as a whole or not at all."""
+    done: list[Exported] = []
+
+    def fill(out: files.Stream) -> None:
+        parts: list[bytes] = []
+
+        def write(line: bytes) -> None:
+            parts.append(line)
+            if len(parts) >= 1000:
+                out.write(b"".join(parts))
+                parts.clear()
+
+        done.append(export(root, write, since=since, until=until, threads=threads, speaker=speaker))
+        out.write(b"".join(parts))
+
+    files.compose(path, fill)
+    return done[0]._replace(file=path)
+
+
+def _every(root: str) -> Iterator[str]:
+    """The ids of all messages, in order."""
+    for day in sorted({*archive.sizes(root), *files.names(root + "/messages")}):
+        here = files.names(f"{root}/messages/{day}")
+        yield from (one for one in sorted({*here, *archive.names(root, day)}) if ids.is_id(one, "msg"))
