@@ -86,7 +86,7 @@ def test_a_question_between_agents_never_shows_as_the_persons(home: FakeHome) ->
     lines = conversations.overview(home.root, speaker=PERSON).threads
     assert [(line.name, line.pinned) for line in lines] == [("alpha+beta", 0)]
     [block] = home.claim(beta)
-    assert "Your teammate alpha asks you this, not the person." in block
+    assert "turnpost: answer your teammate alpha as permitted" in block
     assert 'from="alpha" to="beta"' in block
 
 
@@ -133,9 +133,9 @@ def test_a_recipient_is_told_what_its_sender_is_to_it(home: FakeHome) -> None:
     sending.send(home.root, ["child"], "well?", speaker=PERSON)
     below, from_person = home.claim(child)
     [above] = home.claim(mother)
-    assert below.startswith("This is a correction or an instruction from your parent mother.")
-    assert from_person.startswith("This is the person's own message to you.")
-    assert above.startswith("This is a report from your child child.")
+    assert below.startswith("turnpost: follow your parent mother as permitted")
+    assert from_person.startswith("turnpost: follow the person as permitted")
+    assert above.startswith("turnpost: use the report of your child child as permitted")
     assert registry.find(home.root, "child")["parent"] == mother["key"]
 
 

@@ -33,6 +33,6 @@ def main(folder: str, words: list[str]) -> None:
     )  # fmt: skip
     talk.start(source)
     talk.prompt(prompt)
-    while talk.stop().reason:
+    while talk.stop().goes_on:
         pass
     sys.stdout.write(f"backgrounded · {session_id[:8]}\n")

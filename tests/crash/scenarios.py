@@ -141,7 +141,7 @@ def hook(event: str, **payload: Any) -> Any:
 def stopped(case: Case, ran: Ran) -> None:
     talk = case.talks["alpha"]
     talk.result = ran
-    while talk.stop().reason:
+    while talk.stop().goes_on:
         pass
 
 
@@ -524,6 +524,6 @@ ALL = (
     Scenario("end a mission", running, finish, again=over, last=("beta",)),
     Scenario("report", reported, report),
     Scenario("pack a day", day_over, pack, again=pack, check=all_read),
-    Scenario("drop a day", packed, drop, again=drop, check=dropped_whole),
+    Scenario("drop a day", packed, drop, again=drop, check=dropped_whole, takes={"alpha": ["first", "second"], "beta": ["second"]}),
     Scenario("a coordinator's round", busy, coordinate),
 )  # fmt: skip

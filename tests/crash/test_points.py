@@ -25,7 +25,7 @@ HARMLESS = {
     "os": {
         "access", "close", "environ.get", "fdopen", "fsdecode", "fsencode", "fstat", "geteuid", "getpid", "getppid", "isatty", "listdir", "lseek", "lstat",
         "path", "pipe", "read", "readlink", "scandir", "stat", "statvfs", "urandom", "walk", "dup2", "get_terminal_size", "getcwd", "getuid",
-        "_exit", "environ",
+        "_exit", "environ", "pidfd_open",
     },
     "posix": {"access", "close", "listdir", "read", "environ"},
     "fcntl": set(),

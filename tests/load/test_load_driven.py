@@ -29,6 +29,8 @@ if TYPE_CHECKING:
 
 SESSIONS = SENDERS = 8
 MESSAGES, KILLS = scale(320, 100_000), scale(25, 1_000)
+PAUSE = scale(0.4, 0.0)
+"""Mean seconds before each message of a sender: few messages must last for all kills."""
 LOG = logging.getLogger(__name__)
 STANDSTILL = 120.0
 """Seconds in which at least one message must be read. A claim of a killed hook holds for 15."""
@@ -53,7 +55,8 @@ class Post:
         own = {"HOME": str(folder), "TURNPOST_HOME": self.root, "TURNPOST_CLAUDE": str(self._claude.path)}
         self._env = os.environ | own
         self.traffic = Traffic(
-            self.root, folder, self._env, list(self.names), seed=seed, senders=SENDERS, each=MESSAGES // SENDERS
+            self.root, folder, self._env, list(self.names), seed=seed, senders=SENDERS, each=MESSAGES // SENDERS,
+            pause=PAUSE,
         )  # fmt: skip
         self.kills = Kills(
             self.chance,

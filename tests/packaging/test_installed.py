@@ -142,7 +142,7 @@ def test_each_way_of_installing_gives_the_whole_product(
     with user.session() as session:
         assert session.hook("SessionStart", source="startup", session_title="alpha", waiter=False).briefs
         sent = json.loads(user.run(turnpost, "send", "alpha", "hello", "--json"))["id"]
-        assert session.stop(waiter=False).reason
+        assert session.stop(waiter=False).goes_on
         assert session.stop(waiter=False).silent
         assert session.read == [sent]
         shown = json.loads(user.run(turnpost, "show", sent, "--json"))
@@ -194,7 +194,7 @@ def test_an_environment_that_is_moved_is_told_of_and_mended_by_an_install_from_i
         session.reload()
         found = user.findings(*turnpost)
         assert {name for name, (status, _) in found.items() if status == "fail"} == {"claude"}
-        assert session.stop(waiter=False).reason
+        assert session.stop(waiter=False).goes_on
         assert session.stop(waiter=False).silent
         assert session.read == [sent]
     user.run(*turnpost, "uninstall")
@@ -217,5 +217,5 @@ def test_an_environment_that_is_deleted_is_told_of_and_another_installation_take
         # What waited is not lost with it.
         user.run(*HERE, "install")
         session.reload()
-        assert session.stop(waiter=False).reason
+        assert session.stop(waiter=False).goes_on
         assert session.read == [sent]

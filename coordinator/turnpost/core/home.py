@@ -30,6 +30,7 @@ SHARED = (
     "outbox",
     "reports",
     "settings",
+    "archive",
     "agents/person/asked",
 )
 """Folders of the whole spool in which records are written, and so where a killed writer leaves a temporary file."""
