@@ -83,7 +83,7 @@ def person_wrote(root: str, key: str, now: float) -> None:
 
 def person_at(root: str, *keys: str) -> float:
     """When the person last wrote to one of these agents; 0 for never."""
-    found = [store.load(home.heard(root, key), ("at",)) for key in keys]
+    found = [store.load(home.heard(root, key), {"at": float}) for key in keys]
     return max((float(record["at"]) for record in found if record), default=0.0)
 
 

@@ -11,6 +11,7 @@ from __future__ import annotations
 import os
 
 from turnpost.core import audit, clock, files, home, ids, procs, render, rules, store, text, transcript
+from turnpost.core.errors import BadFile
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
@@ -21,6 +22,22 @@ if TYPE_CHECKING:
     Want = Literal["all", "urgent"]
 
 ENTRY_NAME = 41  # ten digits, a dash, an id of thirty characters
+CLAIM = {"by": str, "pid": int, "token": (str, None), "until": float, "transcript": str, "offset": int}
+RECEIPT = {
+    "id": str, "state": frozenset({"queued", "claimed", "delivered", "read", "cancelled", "undeliverable"}),
+    "queued_at": float, "claimed_at": (float, None), "delivered_at": (float, None), "read_at": (float, None),
+    "ended_at?": float, "boundary": (str, None), "session_id": (str, None), "attempts": int, "digest": str,
+    "reason?": (str, None), "reminders?": int, "nudges?": int, "claim?": (CLAIM, None),
+}  # fmt: skip
+PARTY = {
+    "kind": frozenset({"person", "agent", "system"}), "name": str, "key": str, "sub?": str,
+    "kin?": frozenset({"parent", "child"}),
+}  # fmt: skip
+MESSAGE = {
+    "id": str, "sender": PARTY, "to": [PARTY], "kind": str, "thread": str, "body": str, "urgent": bool, "sent": float,
+    "reply_to": (str, None), "refs": [str], "options": [str], "origin?": str, "hops?": int, "quiet?": bool,
+    "redacted?": int, "choice?": int, "among?": [PARTY],
+}  # fmt: skip
 
 
 class Mailbox:
@@ -110,7 +127,11 @@ class Mailbox:
                     "attempts": receipt["attempts"] + 1,
                 }
             )
-            self._carry(name, receipt)
+            try:
+                self._carry(name, receipt)
+            except (BadFile, IsADirectoryError):  # planted under the entry's name
+                self._set_aside(name)
+                continue
             audit.moved(
                 self.root,
                 "claim",
@@ -238,8 +259,8 @@ class Mailbox:
                         if folder == self.queue:
                             receipt["state"] = "queued"
                         return receipt
-            final = store.load(self._final(message_id))
-            if final is not None:
+            final = store.load(self._final(message_id), RECEIPT)
+            if final is not None and final["id"] == message_id:
                 return final  # type: ignore[return-value]
         return None
 
@@ -322,7 +343,7 @@ class Mailbox:
 
     def _receipt(self, folder: str, name: str) -> Receipt:
         """An entry's receipt; a damaged one is made anew from its name, so damage never costs the message."""
-        loaded = store.load(f"{folder}/{name}")
+        loaded = store.load(f"{folder}/{name}", RECEIPT)
         fresh = _fresh(entry_id(name), clock.now())
         if loaded is None or loaded.get("id") != fresh["id"]:
             return fresh

@@ -12,8 +12,21 @@ if TYPE_CHECKING:
     from turnpost.core.records import Doing, State, Waiter
 
 
-STATE = ("doing", "since", "session_id", "pid", "token", "transcript", "cwd", "stops", "source")
-WAITER = ("id", "pid", "token", "session_id", "harness_pid", "since")
+RESUME = {
+    "at": float, "tries": int, "next": float, "error": (str, None), "pending": bool, "pid?": int, "token?": (str, None),
+}  # fmt: skip
+ANY: dict[str, Any] = {}
+"""A record of which nothing is known."""
+STATE = {
+    "doing": frozenset({"starting", "working", "blocked", "idle", "stopped", "lost"}), "since": float, "session_id": str,
+    "pid": int, "token": (str, None), "transcript": str, "cwd": str, "stops": int, "source": str, "traced?": bool,
+    "mode?": str, "due?": bool, "holding?": float, "resume?": (RESUME, None),
+}  # fmt: skip
+WAITER = {
+    "id": str, "pid": int, "token": (str, None), "session_id": str, "harness_pid": int, "since": float,
+}  # fmt: skip
+_TOO_MUCH = 1e12
+"""No moment, count, size or process of ours comes near it."""
 
 
 def load_state(root: str, key: str) -> State | None:
@@ -38,13 +51,38 @@ def load_waiter(root: str, key: str) -> Waiter | None:
     return load(home.agent(root, key) + "/waiter.json", WAITER)  # type: ignore[return-value]
 
 
-def load(path: str, fields: tuple[str, ...] = ()) -> dict[str, Any] | None:
-    """A JSON record; None when it is missing, damaged, without one of `fields`, or no plain file of ours."""
+def load(path: str, kind: dict[str, Any] = ANY) -> dict[str, Any] | None:
+    """A JSON record; None when it is missing, damaged, not of this kind (see `fits`), or no plain file of ours."""
     try:
         found = fastjson.loads(files.read(path))
     except (OSError, ValueError, RecursionError, BadFile):
         return None
-    return found if isinstance(found, dict) and all(field in found for field in fields) else None
+    return found if fits(found, kind) else None
+
+
+def fits(value: object, kind: object) -> bool:
+    """Whether a value out of a record is what the code takes it for: half a record's damage is a type that is off.
+
+    A kind is a type, None, a tuple of kinds of which one fits, a set of words, `[kind]` for a list, or an object's fields with
+    their kinds; one whose name ends in `?` may be missing, and others may be there. NaN and numbers beyond all sense fit none.
+    """
+    if isinstance(kind, dict):
+        return isinstance(value, dict) and all(_has(value, field, one) for field, one in kind.items())
+    if isinstance(kind, tuple):
+        return any(fits(value, one) for one in kind)
+    if isinstance(kind, list):
+        return isinstance(value, list) and all(fits(one, kind[0]) for one in value)
+    if isinstance(kind, frozenset):
+        return isinstance(value, str) and value in kind
+    if kind is int or kind is float:
+        number = isinstance(value, int) or (kind is float and isinstance(value, float))
+        return number and not isinstance(value, bool) and 0 <= value < _TOO_MUCH  # type: ignore[operator]
+    return value is None if kind is None else isinstance(value, kind)  # type: ignore[arg-type]
+
+
+def _has(found: dict[str, object], field: str, kind: object) -> bool:
+    name = field.removesuffix("?")
+    return fits(found[name], kind) if name in found else name != field
 
 
 def pack(record: object) -> bytes:

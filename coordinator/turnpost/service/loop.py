@@ -27,7 +27,7 @@ from turnpost.core import (
     subagents,
     transcript,
 )
-from turnpost.core.errors import HarnessError, TurnpostError
+from turnpost.core.errors import HarnessError
 from turnpost.core.mailbox import Mailbox
 from turnpost.harness import Claude
 from turnpost.service import alerts
@@ -268,7 +268,7 @@ class Coordinator:
         """One agent's trouble is logged and leaves the others alone."""
         try:
             return work()
-        except (TurnpostError, OSError) as error:
+        except Exception as error:  # noqa: BLE001 - the last guard: one agent's bad record must not stop everybody's mail
             audit.write(self._root, "trouble", about=what, error=str(error), kind=type(error).__name__)
             if isinstance(error, HarnessError):  # no claude, or a broken one: ask less often
                 self._memory_of(what).checked(clock.now())

@@ -13,6 +13,7 @@ from turnpost.core import clock, files, home, procs, registry, store
 from turnpost.core.environment import clean_environment
 from turnpost.core.errors import Refused, TimedOut
 
+RUNNING = {"pid": int, "token": (str, None), "since": float}
 START_SECONDS = 10.0
 STOP_SECONDS = 10.0
 SPAWNED = "TURNPOST_SPAWNED_AT"
@@ -30,8 +31,8 @@ class Status:
 
 def status(root: str) -> Status:
     """The coordinator of this home. A record whose process is gone is no coordinator."""
-    record = store.load(_record(root))
-    if record is None or not procs.alive(record.get("pid"), record.get("token")):
+    record = store.load(_record(root), RUNNING)
+    if record is None or not procs.alive(record["pid"], record["token"]):
         return Status(False)
     return Status(True, int(record["pid"]), float(record["since"]))
 
@@ -117,7 +118,7 @@ def log_path(root: str) -> str:
 
 def _called_off(root: str) -> bool:
     spawned = os.environ.get(SPAWNED)
-    stopped = store.load(_stopped(root), ("at",))
+    stopped = store.load(_stopped(root), {"at": float})
     return spawned is not None and stopped is not None and float(spawned) < stopped["at"]
 
 

@@ -6,6 +6,7 @@ import threading
 
 from watchdog.events import FileSystemEvent, FileSystemEventHandler
 from watchdog.observers import Observer
+from watchdog.observers.api import BaseObserver
 
 
 class Bells(FileSystemEventHandler):
@@ -13,22 +14,23 @@ class Bells(FileSystemEventHandler):
 
     def __init__(self, folder: str) -> None:
         self.rung = threading.Event()
-        self._observer = Observer()
-        self._observer.schedule(self, folder)
-        self._observer.daemon = True
-        self._watching = False
+        self._folder = folder
+        self._observer: BaseObserver | None = None
 
     def start(self) -> None:
         """Begin to listen. Without a watch (limits reached) the rounds alone go on, more slowly."""
         try:
-            self._observer.start()
-            self._watching = True
+            observer = Observer()  # some versions ask the system here, others later
+            observer.schedule(self, self._folder)
+            observer.daemon = True
+            observer.start()
         except OSError:
-            pass
+            return
+        self._observer = observer
 
     def stop(self) -> None:
         """Stop listening."""
-        if self._watching:
+        if self._observer is not None:
             self._observer.stop()
             self._observer.join(2.0)
 
