@@ -4,7 +4,8 @@ import os
 
 from turnpost.core import home
 
-if os.environ.get("CLAUDE_CODE_ENTRYPOINT") == "cli":
+root = home.home()
+if os.environ.get("CLAUDE_CODE_ENTRYPOINT") == "cli" and home.is_private(root):
     from turnpost.core import waiter
 
-    waiter.main(home.home())
+    waiter.main(root)

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import math
+import re
 from typing import Annotated, Literal
 
 from pydantic import BaseModel, ConfigDict, Field, field_validator
@@ -12,6 +14,8 @@ from turnpost.core.routing import Power, Rule
 from turnpost.policy import Policy
 from turnpost.redaction import PATTERN_SECONDS, Secrets
 
+_REPEATS = re.compile(r"\{\s*([0-9]{1,200})")
+_MOST_REPEATS = 100_000
 _Line = Annotated[str, Field(max_length=200)]
 
 
@@ -91,6 +95,9 @@ class SecretsTable(_Table):
         import regex
 
         for kind, pattern in patterns.items():
+            # What must repeat is written out as often when it is compiled, which no time limit ends.
+            if math.prod(int(n) for n in _REPEATS.findall(pattern) if int(n)) > _MOST_REPEATS:
+                raise ValueError(f"'{kind}' repeats more than {_MOST_REPEATS} times what is in it")
             try:
                 empty = regex.search(pattern, "", timeout=PATTERN_SECONDS)
             except (regex.error, TimeoutError) as error:

@@ -29,8 +29,10 @@ def values(path: str, rule: str) -> dict[str, object] | None:
 
     try:
         return tomllib.loads(data.decode())
-    except (UnicodeDecodeError, tomllib.TOMLDecodeError) as error:
-        raise fault(path, rule, f"it is no TOML: {error}") from error
+    except ValueError as error:  # no UTF-8, no TOML, or a number of thousands of digits
+        raise fault(path, rule, f"it is no TOML: {' '.join(str(error).split())}") from error
+    except RecursionError as error:
+        raise fault(path, rule, "it is nested too deeply") from error
 
 
 def validated(path: str, rule: str, kind: type[_T], found: Mapping[str, object]) -> _T:
@@ -42,7 +44,9 @@ def validated(path: str, rule: str, kind: type[_T], found: Mapping[str, object])
     try:
         # By way of JSON: strict then still takes 2 for 2.0, and a table for a dataclass.
         return TypeAdapter(kind).validate_json(json.dumps(found, default=str))
-    except ValidationError as error:
+    except (ValueError, RecursionError) as error:
+        if not isinstance(error, ValidationError):  # no number or text that JSON can hold
+            raise fault(path, rule, " ".join(str(error).split())[:200]) from error
         first = error.errors()[0]
         message = first["msg"].removeprefix("Value error, ")
         raise fault(

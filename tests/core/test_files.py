@@ -215,4 +215,4 @@ def test_a_lock_follows_no_link(tmp_path: Path) -> None:
 @pytest.mark.parametrize("data", [b"", b"{", b"[]", b"5", b"\xff", b"[" * 200_000, b'{"a": 1}'])
 def test_a_record_that_is_none_of_ours_loads_as_none(tmp_path: Path, data: bytes) -> None:
     (tmp_path / "x").write_bytes(data)
-    assert store.load(str(tmp_path / "x"), ("b",)) is None
+    assert store.load(str(tmp_path / "x"), {"b": int}) is None

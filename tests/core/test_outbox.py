@@ -145,9 +145,7 @@ def test_a_message_of_many_failed_handovers_is_given_up_and_stops_no_other(
     first, second = spool.send(root, "first", one), spool.send(root, "second", one)
     box = mailbox.Mailbox(root, one["key"])
     entry = f"{box.queue}/{box.waiting()[0]}"
-    record = store.load(entry)
-    assert record is not None
-    files.write(entry, store.pack({**record, "attempts": rules.DELIVERIES}))
+    files.write(entry, store.pack({**spool.receipt(root, one, first), "attempts": rules.DELIVERIES}))
     assert box.exhausted() == [first]
     blocks = box.claim(
         "prompt", rules.CONTEXT_UNITS, mailbox.make_claim(0, ""), recipient="alpha", session_id="11111111"
@@ -243,3 +241,16 @@ def test_a_send_whose_fsync_fails_has_sent_nothing(
     monkeypatch.undo()
     assert spool.tree(root) == before
     assert [spool.bodies(root, one) for one in pair] == [["before"], ["before"]]
+
+
+def test_a_damaged_record_in_the_outbox_leads_to_no_other_folder(
+    root: str, pair: tuple[Agent, Agent], tmp_path: Path
+) -> None:
+    one, _ = pair
+    (tmp_path / "elsewhere" / "queue").mkdir(parents=True)
+    message = spool.message("left behind", one)
+    message["to"].append({"kind": "agent", "name": "x", "key": "../../elsewhere"})
+    files.write(f"{home.outbox(root)}/{message['id']}.json", store.pack(message))
+    outbox.recover(root, older_than=0.0)
+    assert spool.bodies(root, one) == ["left behind"]
+    assert list((tmp_path / "elsewhere" / "queue").iterdir()) == []

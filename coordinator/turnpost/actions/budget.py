@@ -69,7 +69,7 @@ def _tell_person(root: str, message: Message, other: Agent, loop: Loop, budget: 
     """Alert the person, once a window for each pair: an agent that tries again must not flood the inbox."""
     name, now = message["sender"]["name"], clock.now()
     path = home.pair(root, message["sender"]["key"], other["key"]) + ".told"
-    told = store.load(path, ("at",))
+    told = store.load(path, {"at": float})
     if told is not None and 0 <= now - float(told["at"]) < budget.seconds:
         return
     body = (

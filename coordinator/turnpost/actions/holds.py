@@ -23,7 +23,8 @@ def owner(root: str, key: str) -> str | None:
     """Who holds an agent, as a key; None when nobody does. A damaged hold is the person's."""
     if not files.exists(path(root, key)):
         return None
-    return str((store.load(path(root, key)) or {}).get("by", registry.PERSON))
+    found = store.load(path(root, key), {"by": str})
+    return str(found["by"]) if found else registry.PERSON
 
 
 def lift(root: str, key: str) -> None:

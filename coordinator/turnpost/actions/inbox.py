@@ -36,8 +36,14 @@ def mark_read(root: str, message_ids: Iterable[str], *, speaker: Speaker | None 
     if not files.exists(box.folder):
         return
     with box.lock(5.0):
+        trouble: OSError | None = None
         for message_id in message_ids:
-            box.end(message_id, "read")
+            try:
+                box.end(message_id, "read")
+            except OSError as error:  # what is wrong with one entry must not keep the others
+                trouble = error
+        if trouble is not None:
+            raise trouble
 
 
 def _person(root: str, speaker: Speaker | None) -> None:

@@ -10,7 +10,7 @@ from typing import Any, BinaryIO
 import click
 
 from turnpost.cli import render
-from turnpost.core import files, home
+from turnpost.core import files, home, registry
 from turnpost.core.errors import Refused
 
 _LIKE_OPTION = re.compile(r"--[A-Za-z][A-Za-z0-9-]*(=.*)?", re.DOTALL)
@@ -79,8 +79,10 @@ def json_wanted(ctx: click.Context) -> bool:
 
 
 def root() -> str:
-    """The home this call works on."""
-    return home.home()
+    """The home this call works on. Raises Refused (`home`) when it is not private."""
+    path = home.home()
+    registry.check_home(path)
+    return path
 
 
 def read_text(ctx: click.Context, _param: click.Parameter, value: str | None) -> str | None:

@@ -7,6 +7,7 @@ from pathlib import Path
 import click
 
 from turnpost.cli import base, columns, render, views
+from turnpost.core import home
 from turnpost.core.errors import Refused, UsageError
 from turnpost.doctor.results import Check, Diagnosis
 
@@ -31,7 +32,7 @@ def doctor(ctx: click.Context, project: str | None, deep: bool) -> None:
     folder = Path(project or ".").expanduser().absolute()
     if not folder.is_dir():
         raise UsageError(f"there is no folder {folder}")
-    found = examine(base.root(), folder, deep=deep)
+    found = examine(home.home(), folder, deep=deep)
     render.emit(found, base.json_wanted(ctx))
     if found.failed:
         ctx.exit(Refused.exit_code)

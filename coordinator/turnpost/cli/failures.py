@@ -71,7 +71,7 @@ def _known(error: BaseException) -> TurnpostError:
 
 def _hinted(error: click.UsageError) -> str:
     if not isinstance(error, click.NoSuchOption):
-        return error.format_message().rstrip(".")
+        return " ".join(error.format_message().split()).rstrip(".")
     if error.option_name == "--json":  # a group's own options are none of its commands'
         return "--json goes behind a command: `turnpost agents --json`"
     message = f"there is no option '{error.option_name}'"

@@ -6,9 +6,11 @@ import sys
 
 import click
 
-from turnpost.actions import receipts, sending
+from turnpost.actions import documents, receipts, sending
 from turnpost.actions.results import Cancelled, MessageView, Sent
 from turnpost.cli import base
+from turnpost.core import text
+from turnpost.core.errors import TurnpostError
 
 _wake = click.option(
     "--wake",
@@ -128,4 +130,10 @@ def inbox(ctx: click.Context, keep: bool) -> None:
     sys.stdout.flush()
     # Only what has left this process was shown; a pipe that broke has raised by now.
     if not keep:
-        mail.mark_read(root, [message.id for message in found.messages])
+        try:
+            mail.mark_read(root, [message.id for message in found.messages])
+        except (TurnpostError, OSError) as error:
+            # The one document is out already.
+            known = documents.known(error)
+            click.echo(f"turnpost: not marked as read: {text.visible(known.message)}", err=True)
+            ctx.exit(known.exit_code)

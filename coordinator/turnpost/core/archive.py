@@ -22,6 +22,7 @@ if TYPE_CHECKING:
     from turnpost.core.files import Stream
     from turnpost.core.records import Packed
 
+_PACKED = {"message": {}, "receipts": {}, "replies": [str]}
 FINAL = ("read", "cancelled", "undeliverable")
 _DAY = 86_400.0
 _BREATH = 20
@@ -96,9 +97,12 @@ def load(root: str, message_id: str) -> Packed | None:
         found = fastjson.loads(data)
     except (OSError, KeyError, ValueError, RecursionError, EOFError, zlib.error, zipfile.BadZipFile):
         return None
-    record = store.understood(found, f"{path}: {message_id}", ("message", "receipts", "replies"))
-    if record is not None:
-        store.understood(record["message"], f"{path}: {message_id}")
+    record = store.understood(found, f"{path}: {message_id}", _PACKED)
+    if (
+        record is None
+        or store.understood(record["message"], f"{path}: {message_id}", mailbox.MESSAGE) is None
+    ):
+        return None
     return record  # type: ignore[return-value]
 
 
@@ -212,7 +216,7 @@ def _is_over(root: str, message_id: str, packed: bool, last: str) -> bool:
         return all(ids.day(reply) <= last for reply in _replies(folder))
     if files.exists(f"{home.outbox(root)}/{message_id}.json"):
         return False
-    message = store.load(folder + "/message.json", ("id", "to"))
+    message = store.load(folder + "/message.json", mailbox.MESSAGE)
     if message is None:
         return not files.exists(folder + "/message.json")  # a damaged one stays where it can be mended
     if files.exists(f"{home.asked(root)}/{message_id}") and threads.is_open(root, message):  # type: ignore[arg-type]
@@ -221,7 +225,7 @@ def _is_over(root: str, message_id: str, packed: bool, last: str) -> bool:
 
 
 def _has_ended(root: str, folder: str, key: str) -> bool:
-    receipt = store.load(f"{folder}/{key}.json", ("id", "state"))
+    receipt = store.load(f"{folder}/{key}.json", mailbox.RECEIPT)
     if receipt is None:  # a launch that failed has taken its agent away
         return not files.exists(f"{folder}/{key}.json") and not files.exists(home.agent(root, key) + "/queue")
     return receipt["state"] in FINAL

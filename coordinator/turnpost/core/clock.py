@@ -31,9 +31,11 @@ def parse(text: str) -> float | None:
     base, _, fraction = text.rstrip("Z").partition(".")
     try:
         whole = calendar.timegm(time.strptime(base, "%Y-%m-%dT%H:%M:%S"))
-        return whole + (float("0." + fraction) if fraction else 0.0)
     except ValueError:
         return None
+    if whole < 0 or (fraction and not (fraction.isascii() and fraction.isdigit())):
+        return None
+    return whole + float(f"0.{fraction}0")
 
 
 def day(moment: float) -> str:

@@ -46,8 +46,7 @@ def answer(document: Answer | None) -> None:
 
 def harness_pid() -> int:
     """The session's process, 0 when the harness does not say."""
-    word = os.environ.get("CLAUDE_PID", "")
-    return int(word) if word.isdigit() else 0
+    return _number(os.environ.get("CLAUDE_PID", ""), 0)
 
 
 def at_prompt(root: str, key: str, payload: Payload) -> Answer | None:
@@ -430,11 +429,14 @@ def _added(event: str, context: str) -> Answer:
 
 def name_of(root: str, key: str) -> str:
     """The agent's name; its key when the record is damaged, which must not cost it its mail."""
-    agent = store.load(home.agent(root, key) + "/agent.json")
-    return str(agent["name"]) if agent and "name" in agent else key
+    agent = store.load(home.agent(root, key) + "/agent.json", {"name": str})
+    return str(agent["name"]) if agent else key
 
 
 def block_cap() -> int:
     """How many blocks of a turn's end in a row the harness takes."""
-    word = os.environ.get("CLAUDE_CODE_STOP_HOOK_BLOCK_CAP", "")
-    return int(word) if word.isdigit() else 8
+    return _number(os.environ.get("CLAUDE_CODE_STOP_HOOK_BLOCK_CAP", ""), 8)
+
+
+def _number(word: str, otherwise: int) -> int:
+    return int(word) if word.isascii() and word.isdigit() and len(word) < 10 else otherwise

@@ -90,6 +90,38 @@ def opened(path: str) -> BinaryIO:
     return os.fdopen(_open(path), "rb")
 
 
+def _fault(info: os.stat_result) -> str | None:
+    """Why an open file is none of ours; None when it is a regular file of this user."""
+    if not stat.S_ISREG(info.st_mode):
+        return "is not a regular file"
+    if info.st_uid != os.geteuid():
+        return f"belongs to user {info.st_uid}, not to {os.geteuid()}"
+    return None
+
+
+def _opened(fd: int, path: str) -> os.stat_result:
+    """What a file is that was opened to be written in place. Raises OSError for one that is none of ours."""
+    info = os.fstat(fd)
+    if fault := _fault(info):
+        raise OSError(errno.EPERM, fault, path)
+    return info
+
+
+def open_plain(path: str) -> int:
+    """A regular file of anybody's, open to be read; links are followed. Raises OSError, at once, for all else.
+
+    For what is not ours: a FIFO there would never end the open, and a device never the reading.
+    """
+    try:
+        fd = os.open(path, os.O_RDONLY | os.O_NONBLOCK | os.O_CLOEXEC)
+    except ValueError as error:  # NUL, or a lone surrogate, in a path that somebody told us
+        raise FileNotFoundError(errno.ENOENT, os.strerror(errno.ENOENT)) from error
+    if stat.S_ISREG(os.fstat(fd).st_mode):
+        return fd
+    os.close(fd)
+    raise OSError(errno.EINVAL, "not a regular file", path)
+
+
 def write(path: str, data: bytes, *, durable: bool = True, mode: int = 0o600) -> None:
     """Replace `path` by `data` in one step. Raises OSError (disk full, read-only, …) and then leaves the old file."""
     temporary = _complete(path, data, durable, mode)
@@ -230,10 +262,14 @@ def mark(path: str) -> None:
     """Make sure an empty file of this name exists, in a folder that is made when it is missing."""
     flags = os.O_WRONLY | os.O_CREAT | os.O_NOFOLLOW | os.O_NONBLOCK | os.O_CLOEXEC
     try:
-        os.close(os.open(path, flags, 0o600))
+        fd = os.open(path, flags, 0o600)
     except FileNotFoundError:
         mkdir(os.path.dirname(path))
-        os.close(os.open(path, flags, 0o600))
+        fd = os.open(path, flags, 0o600)
+    try:
+        _opened(fd, path)
+    finally:
+        os.close(fd)
 
 
 def touch(path: str, moment: float | None = None) -> None:
@@ -268,7 +304,7 @@ def append(path: str, line: bytes, limit: int) -> None:
     flags = os.O_WRONLY | os.O_CREAT | os.O_APPEND | os.O_NOFOLLOW | os.O_NONBLOCK | os.O_CLOEXEC
     fd = os.open(path, flags, 0o600)
     try:
-        if os.fstat(fd).st_size > limit and _is_mine_to_move(fd, path):
+        if _opened(fd, path).st_size > limit and _is_mine_to_move(fd, path):
             os.rename(path, path + ".1")
             os.close(fd)
             fd = os.open(path, flags, 0o600)
@@ -341,6 +377,7 @@ class Lock:
         fd = os.open(self._path, flags, 0o600)
         end = clock.monotonic() + self._timeout
         try:
+            _opened(fd, self._path)
             while True:
                 try:
                     fcntl.flock(fd, fcntl.LOCK_EX | fcntl.LOCK_NB)
@@ -390,10 +427,8 @@ def _open(path: str) -> int:
         raise
     try:
         info = os.fstat(fd)
-        if not stat.S_ISREG(info.st_mode):
-            raise BadFile(f"{path} is not a regular file")
-        if info.st_uid != os.geteuid():
-            raise BadFile(f"{path} belongs to user {info.st_uid}, not to {os.geteuid()}")
+        if fault := _fault(info):
+            raise BadFile(f"{path} {fault}")
     except BaseException:
         os.close(fd)
         raise

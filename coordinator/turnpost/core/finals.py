@@ -25,8 +25,8 @@ def switch_on(root: str, key: str, seconds: float) -> None:
 
 def step(root: str, key: str) -> float:
     """Seconds of one step of this agent."""
-    seconds = (store.if_known(store.load, home.hold_final(root, key)) or {}).get("seconds", STEP)
-    return min(float(seconds) if isinstance(seconds, (int, float)) else STEP, LONGEST)
+    found = store.if_known(store.load, home.hold_final(root, key), {"seconds": float})
+    return min(float(found["seconds"]) if found else STEP, LONGEST)
 
 
 def wait(root: str, key: str) -> list[str]:

@@ -16,6 +16,7 @@ if TYPE_CHECKING:
     from turnpost.core.records import Agent
 
 LINES = 20_000
+BYTES = 1 << 28
 
 
 def trace(root: str, key: str, transcript: str) -> str:
@@ -100,10 +101,10 @@ def parent_session(transcript: str, own: str) -> str | None:
     """The session a fork was copied from: the last foreign `session_id` among its copied entries."""
     found = None
     try:
-        with open(transcript, "rb") as file:
+        with open(files.open_plain(transcript), "rb") as file:
             for _ in range(LINES):
                 line = file.readline(1 << 22)
-                if not line:
+                if not line or file.tell() > BYTES:
                     break
                 if b'"session_id"' in line and (named := _named(line)) and named != own:
                     found = named

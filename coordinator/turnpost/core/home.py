@@ -158,6 +158,18 @@ def is_session_id(text: str) -> bool:
     return 8 <= len(text) <= 64 and text.isascii() and text.replace("-", "").isalnum() and text[0] != "-"
 
 
+def is_private(root: str) -> bool:
+    """Whether the home is a folder of ours in which nobody else can write; one that is not there will be.
+
+    Nothing further in is asked about: whoever cannot write here can plant nothing there, no link and no folder.
+    """
+    try:
+        found = posix.stat(root)
+    except (OSError, ValueError):
+        return True
+    return found.st_uid == posix.geteuid() and not found.st_mode & 0o022
+
+
 def hooked_key(root: str) -> str | None:
     """The agent of the session this hook runs in, None when hooks are to do nothing.
 
@@ -166,7 +178,7 @@ def hooked_key(root: str) -> str | None:
     if _variable("CLAUDE_CODE_ENTRYPOINT") != "cli":
         return None
     session_id = _variable("CLAUDE_CODE_SESSION_ID")
-    if not is_session_id(session_id):
+    if not is_session_id(session_id) or not is_private(root):
         return None
     try:
         flags = posix.O_RDONLY | posix.O_NOFOLLOW | posix.O_NONBLOCK | posix.O_CLOEXEC
@@ -174,9 +186,11 @@ def hooked_key(root: str) -> str | None:
     except OSError:
         return None
     try:
-        return posix.read(fd, 256).decode("ascii", "replace").strip() or None
+        key = posix.read(fd, 256).decode("ascii", "replace").strip()
     finally:
         posix.close(fd)
+    # Damage leads to no other folder.
+    return key if len(key) == 29 and key[:3] == "ag-" and key[3:].isalnum() else None
 
 
 def _variable(name: str) -> str:

@@ -12,7 +12,7 @@ from __future__ import annotations
 import os
 
 from turnpost.core import audit, clock, files, home, ids, procs, render, rules, store, text, transcript
-from turnpost.core.errors import Newer
+from turnpost.core.errors import BadFile, Newer
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
@@ -23,6 +23,22 @@ if TYPE_CHECKING:
     Want = Literal["all", "urgent"]
 
 ENTRY_NAME = 41  # ten digits, a dash, an id of thirty characters
+CLAIM = {"by": str, "pid": int, "token": (str, None), "until": float, "transcript": str, "offset": int}
+RECEIPT = {
+    "id": str, "state": frozenset({"queued", "claimed", "delivered", "read", "cancelled", "undeliverable"}),
+    "queued_at": float, "claimed_at": (float, None), "delivered_at": (float, None), "read_at": (float, None),
+    "ended_at?": float, "boundary": (str, None), "session_id": (str, None), "attempts": int,
+    "reason?": (str, None), "reminders?": int, "nudges?": int, "claim?": (CLAIM, None),
+}  # fmt: skip
+PARTY = {
+    "kind": frozenset({"person", "agent", "system"}), "name": str, "key": str, "sub?": str,
+    "kin?": frozenset({"parent", "child"}),
+}  # fmt: skip
+MESSAGE = {
+    "id": str, "sender": PARTY, "to": [PARTY], "kind": str, "thread": str, "body": str, "urgent": bool, "sent": float,
+    "reply_to": (str, None), "refs": [str], "options": [str], "origin?": str, "hops?": int, "quiet?": bool,
+    "redacted?": int, "choice?": int, "among?": [PARTY],
+}  # fmt: skip
 
 
 class Mailbox:
@@ -102,7 +118,11 @@ class Mailbox:
                     "attempts": receipt["attempts"] + 1,
                 }
             )
-            self._carry(name, receipt)
+            try:
+                self._carry(name, receipt)
+            except (BadFile, IsADirectoryError):  # planted under the entry's name
+                self._set_aside(name)
+                continue
             audit.moved(
                 self.root,
                 "claim",
@@ -243,8 +263,8 @@ class Mailbox:
                         if folder == self.queue:
                             receipt["state"] = "queued"
                         return receipt
-            final = store.load(self._final(message_id))
-            if final is not None:
+            final = store.load(self._final(message_id), RECEIPT)
+            if final is not None and final["id"] == message_id:
                 return final  # type: ignore[return-value]
             if (packed := archived(self.root, message_id)) is not None:
                 return packed["receipts"].get(self.key)
@@ -348,10 +368,10 @@ class Mailbox:
         fresh = _fresh(entry_id(name), clock.now())
         if loaded is None or loaded.get("id") != fresh["id"]:
             return fresh
-        if "attempts" not in loaded:
-            fresh["queued_at"] = loaded.get("sent", fresh["queued_at"])
-            return fresh
-        fresh.update(loaded)  # type: ignore[typeddict-item]
+        if store.fits(loaded, RECEIPT):
+            fresh.update(loaded)  # type: ignore[typeddict-item]
+        elif store.fits(loaded, MESSAGE):
+            fresh["queued_at"] = loaded["sent"]
         return fresh
 
     def _set_aside(self, name: str) -> None:
@@ -398,8 +418,8 @@ def load_message(root: str, message_id: str) -> Message | None:
     """
     if not ids.is_id(message_id, "msg"):
         return None
-    found = store.load(f"{message_folder(root, message_id)}/message.json") or store.load(
-        f"{home.outbox(root)}/{message_id}.json"
+    found = store.load(f"{message_folder(root, message_id)}/message.json", MESSAGE) or store.load(
+        f"{home.outbox(root)}/{message_id}.json", MESSAGE
     )
     if found is None and (packed := archived(root, message_id)) is not None:
         return packed["message"]

@@ -10,14 +10,19 @@ from turnpost.core.errors import NotFound
 if TYPE_CHECKING:
     from turnpost.core.records import Agent, Mission
 
-FIELDS = ("name", "state", "coordinator", "goal", "started", "ended", "reason")
+MISSION = {
+    "name": str, "state": frozenset({"running", "finished", "aborted"}), "coordinator": (str, None),
+    "goal": (str, None), "started": float, "ended": (float, None), "reason": (str, None),
+}  # fmt: skip
 
 
 def load(root: str, name: str | None) -> Mission | None:
     """A mission by its name; None when there is none or its record is damaged. Raises Newer."""
     if not name or text.name_fault(name):
         return None
-    return store.load(home.mission(root, text.name_key(name)), FIELDS)  # type: ignore[return-value]
+    found = store.load(home.mission(root, text.name_key(name)), MISSION)
+    whole = found is not None and text.name_key(found["name"]) == text.name_key(name)
+    return found if whole else None  # type: ignore[return-value]
 
 
 def find(root: str, name: str) -> Mission:

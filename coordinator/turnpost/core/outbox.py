@@ -152,7 +152,7 @@ def recover(root: str, older_than: float = 10.0) -> list[str]:
         with ExitStack() as stack:
             boxes = [mailbox.Mailbox(root, key) for key in sorted({party["key"] for party in message["to"]})]
             # A launch that failed has taken its agent away: the others still get theirs.
-            boxes = [box for box in boxes if files.exists(box.queue)]
+            boxes = [box for box in boxes if registry.is_key(box.key) and files.exists(box.queue)]
             for box in boxes:
                 stack.enter_context(box.lock(5.0))
             if not files.exists(_under_way(root, message_id)):

@@ -15,21 +15,42 @@ if TYPE_CHECKING:
 
 PERSON = "person"
 _SHORT_ID = 8  # the digits of a session id that Claude Code shows
-AGENT = ("key", "name", "kind", "created", "cwd", "root", "sessions", "parent", "background", "retire")
+AGENT = {
+    "key": str, "name": str, "kind": frozenset({"managed", "registered", "person", "merged", "subagent"}), "created": float,
+    "cwd": str, "root": str, "sessions": [str], "parent": (str, None), "mission": (str, None),
+    "instructions": (str, None), "background": bool, "retire": [str], "about?": str,
+}  # fmt: skip
 LAYOUT = ("agents", "names", "sessions", "pids", "messages", "outbox", "pending", "missions", "loops")
 
 
 def prepare(root: str) -> None:
-    """Make the folders of a spool; ones that are there stay."""
+    """Make the folders of a spool; ones that are there stay. Raises Refused (`home`) as `check_home` does."""
+    check_home(root)
     if files.exists(f"{root}/{LAYOUT[-1]}"):
         return  # the last to be made
     for folder in LAYOUT:
         files.mkdir(f"{root}/{folder}")
 
 
+def check_home(root: str) -> None:
+    """Raises Refused (`home`) for a home that another user owns or can write in."""
+    if home.is_private(root):
+        return
+    info = os.stat(root)
+    owner, mode = info.st_uid, f"{info.st_mode & 0o777:04o}"
+    raise Refused(
+        f"refused by rule 'home': {root} belongs to user {owner} and has mode {mode}; turnpost, run by user {os.geteuid()}, uses a "
+        f"folder of its own only, in which nobody else can write: `chmod 0700 {root}`, or set TURNPOST_HOME to another one",
+        rule="home", owner=owner, mode=mode,
+    )  # fmt: skip
+
+
 def load_agent(root: str, key: str) -> Agent | None:
     """An agent by its key; None when there is none or its record is damaged."""
-    return store.load(home.agent(root, key) + "/agent.json", AGENT)  # type: ignore[return-value]
+    found = store.load(home.agent(root, key) + "/agent.json", AGENT)
+    # Damage leads to no other folder: key and name become parts of paths.
+    whole = found is not None and found["key"] == key and _may_be_called(found["kind"], found["name"])
+    return found if whole else None  # type: ignore[return-value]
 
 
 def known_agent(root: str, key: str) -> Agent | None:
@@ -162,7 +183,7 @@ def key_of_process(root: str, pid: int) -> str | None:
     if word is None:
         return None
     key, _, start = word.partition(" ")
-    return key if start and procs.token(pid) == start else None
+    return key if ids.is_id(key, "ag") and start and procs.token(pid) == start else None
 
 
 def forget_unmade(root: str, key: str) -> None:
@@ -208,6 +229,12 @@ def link(root: str, agent: Agent, session_id: str, pid: int) -> None:
         save_agent(root, agent)
 
 
+def is_key(word: str) -> bool:
+    """Whether a word has the form of a mailbox's key, and so may be part of a path: the person's, an agent's, a subagent's."""
+    owner, _, sub = word.partition("~")
+    return word == PERSON or (ids.is_id(owner, "ag") and "/" not in sub and sub not in (".", ".."))
+
+
 def party(agent: Agent) -> Party:
     """An agent as sender or recipient of a message."""
     made: Party = {
@@ -228,10 +255,10 @@ def main_checkout(folder: str) -> str:
     top = folder
     while top and top != "/":
         try:
-            with open(top + "/.git", encoding="utf-8") as file:
+            if os.path.isdir(top + "/.git"):
+                return top
+            with open(files.open_plain(top + "/.git"), encoding="utf-8") as file:
                 link_text = file.read(4096).strip()
-        except IsADirectoryError:
-            return top
         except (OSError, ValueError):
             top = os.path.dirname(top)
             continue
@@ -253,7 +280,7 @@ def _record(name: str, kind: Kind, cwd: str, project: str, background: bool) -> 
 def _key(path: str) -> str | None:
     """A key as it stands in a file; None for what is none, so that damage leads to no other folder."""
     word = _word(path)
-    return word if word is not None and (word == PERSON or ids.is_id(word, "ag")) else None
+    return word if word is not None and "~" not in word and is_key(word) else None
 
 
 def _word(path: str) -> str | None:
@@ -261,6 +288,10 @@ def _word(path: str) -> str | None:
         return files.read(path, 4096).decode().strip() or None
     except (OSError, ValueError, BadFile):
         return None
+
+
+def _may_be_called(kind: str, name: str) -> bool:
+    return kind == "subagent" or text.name_fault(name) is None or (kind == name == PERSON)
 
 
 def _forget(root: str, key: str) -> None:

@@ -13,6 +13,9 @@ if TYPE_CHECKING:
     from turnpost.core.records import Report, State
 
 
+REPORT = {"id": str, "text": str, "at": float}
+
+
 def switch_on(root: str, key: str) -> None:
     """Have an agent's turns reported to its parent."""
     files.mkdir(home.reports(root, key))
@@ -44,4 +47,5 @@ def waiting(root: str, key: str) -> list[str]:
 
 def load(path: str) -> Report | None:
     """A report that waits; None when it cannot be read."""
-    return store.load(path, ("id", "text", "at"))  # type: ignore[return-value]
+    found = store.load(path, REPORT)
+    return found if found is not None and ids.is_id(found["id"], "msg") else None  # type: ignore[return-value]

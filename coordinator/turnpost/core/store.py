@@ -18,8 +18,21 @@ if TYPE_CHECKING:
 VERSION = 1
 """The newest version of a record that is understood here."""
 
-STATE = ("doing", "since", "session_id", "pid", "token", "transcript", "cwd", "stops", "source")
-WAITER = ("id", "pid", "token", "session_id", "harness_pid", "since")
+RESUME = {
+    "at": float, "tries": int, "next": float, "error": (str, None), "pending": bool, "pid?": int, "token?": (str, None),
+}  # fmt: skip
+ANY: dict[str, Any] = {}
+"""A record of which nothing is known."""
+STATE = {
+    "doing": frozenset({"starting", "working", "blocked", "idle", "stopped", "lost"}), "since": float, "session_id": str,
+    "pid": int, "token": (str, None), "transcript": str, "cwd": str, "stops": int, "source": str, "traced?": bool,
+    "mode?": str, "due?": bool, "holding?": float, "resume?": (RESUME, None),
+}  # fmt: skip
+WAITER = {
+    "id": str, "pid": int, "token": (str, None), "session_id": str, "harness_pid": int, "since": float,
+}  # fmt: skip
+_TOO_MUCH = 1e12
+"""No moment, count, size or process of ours comes near it."""
 
 
 def load_state(root: str, key: str) -> State | None:
@@ -44,8 +57,8 @@ def load_waiter(root: str, key: str) -> Waiter | None:
     return load(home.agent(root, key) + "/waiter.json", WAITER)  # type: ignore[return-value]
 
 
-def load(path: str, fields: tuple[str, ...] = ()) -> dict[str, Any] | None:
-    """A JSON record; None when it is missing, damaged, without one of `fields`, or no plain file of ours.
+def load(path: str, kind: dict[str, Any] = ANY) -> dict[str, Any] | None:
+    """A JSON record; None when it is missing, damaged, not of this kind (see `fits`), or no plain file of ours.
 
     Raises Newer for one that a newer turnpost wrote: what is damaged is made anew, and that one must stay.
     """
@@ -53,11 +66,11 @@ def load(path: str, fields: tuple[str, ...] = ()) -> dict[str, Any] | None:
         found = fastjson.loads(files.read(path))
     except (OSError, ValueError, RecursionError, BadFile):
         return None
-    return understood(found, path, fields)
+    return understood(found, path, kind)
 
 
-def understood(found: object, path: str, fields: tuple[str, ...] = ()) -> dict[str, Any] | None:
-    """What was read, when it is a record with these fields; None when it is not. Raises Newer as `load` does."""
+def understood(found: object, path: str, kind: dict[str, Any] = ANY) -> dict[str, Any] | None:
+    """What was read, when it is a record of this kind; None when it is not. Raises Newer as `load` does."""
     if not isinstance(found, dict):
         return None
     version = found.get("v")
@@ -67,7 +80,7 @@ def understood(found: object, path: str, fields: tuple[str, ...] = ()) -> dict[s
             f"{VERSION}; it was left as it is: upgrade turnpost to the version that wrote it, or a later one",
             path=path, version=version, known=VERSION,
         )  # fmt: skip
-    return found if all(field in found for field in fields) else None
+    return found if fits(found, kind) else None
 
 
 def if_known(look: Callable[Words, Found], *words: Words.args, **named: Words.kwargs) -> Found | None:
@@ -76,6 +89,31 @@ def if_known(look: Callable[Words, Found], *words: Words.args, **named: Words.kw
         return look(*words, **named)
     except Newer:
         return None
+
+
+def fits(value: object, kind: object) -> bool:
+    """Whether a value out of a record is what the code takes it for: half a record's damage is a type that is off.
+
+    A kind is a type, None, a tuple of kinds of which one fits, a set of words, `[kind]` for a list, or an object's fields with
+    their kinds; one whose name ends in `?` may be missing, and others may be there. NaN and numbers beyond all sense fit none.
+    """
+    if isinstance(kind, dict):
+        return isinstance(value, dict) and all(_has(value, field, one) for field, one in kind.items())
+    if isinstance(kind, tuple):
+        return any(fits(value, one) for one in kind)
+    if isinstance(kind, list):
+        return isinstance(value, list) and all(fits(one, kind[0]) for one in value)
+    if isinstance(kind, frozenset):
+        return isinstance(value, str) and value in kind
+    if kind is int or kind is float:
+        number = isinstance(value, int) or (kind is float and isinstance(value, float))
+        return number and not isinstance(value, bool) and 0 <= value < _TOO_MUCH  # type: ignore[operator]
+    return value is None if kind is None else isinstance(value, kind)  # type: ignore[arg-type]
+
+
+def _has(found: dict[str, object], field: str, kind: object) -> bool:
+    name = field.removesuffix("?")
+    return fits(found[name], kind) if name in found else name != field
 
 
 def pack(record: object) -> bytes:

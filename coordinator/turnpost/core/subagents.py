@@ -9,7 +9,7 @@ from __future__ import annotations
 
 import os
 
-from turnpost.core import clock, commands, files, home, mailbox, procs, store
+from turnpost.core import clock, commands, files, home, mailbox, procs, registry, store
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
@@ -80,11 +80,10 @@ def end(root: str, key: str, state: State) -> list[str]:
 
 def load(root: str, key: str) -> Agent | None:
     """A subagent's record under its agent's present name; None when there is none."""
-    found = store.load(home.agent(root, key) + "/agent.json", ("key", "name", "parent"))
-    if found is None or found["key"] != key:
-        return None
-    found["name"] = f"{_name(root, owner_of(key))}/{key.partition('~')[2]}"
-    return found  # type: ignore[return-value]
+    found = registry.load_agent(root, key)
+    if found is not None:
+        found["name"] = f"{_name(root, owner_of(key))}/{key.partition('~')[2]}"
+    return found
 
 
 def every(root: str, owner: str) -> list[str]:
@@ -176,5 +175,5 @@ def _lower(flag: str, needed: Callable[[], bool]) -> None:
 
 
 def _name(root: str, key: str) -> str:
-    agent = store.load(home.agent(root, key) + "/agent.json")
-    return str(agent["name"]) if agent and "name" in agent else key
+    agent = store.load(home.agent(root, key) + "/agent.json", {"name": str})
+    return str(agent["name"]) if agent else key

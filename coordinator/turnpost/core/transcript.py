@@ -12,7 +12,7 @@ from __future__ import annotations
 
 import os
 
-from turnpost.core import clock, fastjson, render
+from turnpost.core import clock, fastjson, files, render
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
@@ -44,7 +44,7 @@ def size(path: str) -> int:
     """The transcript's length in bytes, 0 when there is none."""
     try:
         return os.stat(path).st_size
-    except OSError:
+    except (OSError, ValueError):
         return 0
 
 
@@ -84,7 +84,7 @@ def _take_in(line: bytes, at: int, seen: dict[str, Seen], aside: bool) -> None:
         elif render.mark(message_id) in text:
             if one.at < 0:
                 one.at, one.delivered_at = at, _moment(entry)
-            one.line.add(str(entry.get("uuid", "")))
+            one.line.add(_word(entry, "uuid"))
 
 
 def _follow(one: Seen, entry: dict[str, object]) -> None:
@@ -93,9 +93,9 @@ def _follow(one: Seen, entry: dict[str, object]) -> None:
     The order of the lines lies after an Esc: the next prompt then hangs on an earlier entry, and neither it nor its
     answer descends from ours. A compaction cuts the chain and names the entry it follows.
     """
-    parent = entry.get("parentUuid") or entry.get("logicalParentUuid")
-    if parent in one.line:
-        one.line.add(str(entry.get("uuid", "")))
+    parent = _word(entry, "parentUuid") or _word(entry, "logicalParentUuid")
+    if parent and parent in one.line:
+        one.line.add(_word(entry, "uuid"))
         if _is_reply(entry):
             # The harness stamps an answer when it begins and a hook's text when it is stored: the stamps may cross.
             one.read_at = max(_moment(entry), one.delivered_at or 0.0)
@@ -104,8 +104,7 @@ def _follow(one: Seen, entry: dict[str, object]) -> None:
 
 
 def _lines(path: str, offset: int) -> Iterator[tuple[int, bytes]]:
-    fd = os.open(path, os.O_RDONLY | os.O_NONBLOCK | os.O_CLOEXEC)
-    with os.fdopen(fd, "rb") as file:
+    with os.fdopen(files.open_plain(path), "rb") as file:
         file.seek(offset if offset <= size(path) else 0)
         while True:
             at = file.tell()
@@ -151,16 +150,21 @@ def _entered(entry: dict[str, object]) -> str:
 
 
 def _collect(value: object, found: list[str]) -> None:
-    if isinstance(value, str):
-        found.append(value)
-    elif isinstance(value, dict):
-        if value.get("type") in ("tool_result", "tool_use"):
-            return
-        for item in value.values():
-            _collect(item, found)
-    elif isinstance(value, list):
-        for item in value:
-            _collect(item, found)
+    """All texts in a value. Not by recursion: what the parser nests deepest may be too deep for it."""
+    left = [value]
+    while left:
+        value = left.pop()
+        if isinstance(value, str):
+            found.append(value)
+        elif isinstance(value, dict) and value.get("type") not in ("tool_result", "tool_use"):
+            left += value.values()
+        elif isinstance(value, list):
+            left += value
+
+
+def _word(entry: dict[str, object], field: str) -> str:
+    word = entry.get(field)
+    return word if isinstance(word, str) else ""
 
 
 def _moment(entry: dict[str, object]) -> float:

@@ -30,12 +30,12 @@ REGISTRATION = 10.0
 def main(root: str) -> None:
     """Wait, and leave by exit 0, or by exit 2 with what was claimed."""
     try:
-        entering = _wait(root)
+        entering = _wait(root).encode("utf-8", "replace")
     except Exception as error:  # noqa: BLE001 - the last guard: anything but silence could wake a session
         deliver.log_failure(root, "waiter", error)
         return
     if entering:
-        view = memoryview(entering.encode())
+        view = memoryview(entering)
         while view:
             view = view[os.write(2, view) :]
         os._exit(2)  # the one line that wakes a session

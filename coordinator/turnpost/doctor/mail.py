@@ -7,7 +7,7 @@ from collections.abc import Sequence
 from typing import NamedTuple
 
 from turnpost.actions import people
-from turnpost.core import bell, clock, files, registry, store
+from turnpost.core import bell, clock, files, mailbox, registry, store
 from turnpost.core.mailbox import Mailbox
 from turnpost.core.records import TYPE_CHECKING
 from turnpost.doctor.results import Check, fail, ok, warn
@@ -143,7 +143,7 @@ def given_up(root: str) -> list[Receipt]:
         for message_id in files.names(f"{root}/messages/{day}"):
             for name in files.names(f"{root}/messages/{day}/{message_id}"):
                 record = (
-                    store.if_known(store.load, f"{root}/messages/{day}/{message_id}/{name}")
+                    store.if_known(store.load, f"{root}/messages/{day}/{message_id}/{name}", mailbox.RECEIPT)
                     if name != "message.json"
                     else None
                 )

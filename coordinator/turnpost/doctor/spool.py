@@ -72,6 +72,9 @@ def check_root(root: Entry, me: int) -> Check:
     if root.mode & 0o700 != 0o700:
         line = f"{root.path} has mode {root.mode & 0o777:04o}: it cannot be read and written"
         return fail("spool", line, f"chmod 0700 {root.path}")
+    if root.mode & 0o022:
+        line = f"{root.path} has mode {root.mode & 0o777:04o}: other users can write in it, so hooks and commands leave it alone"
+        return fail("spool", line, f"chmod 0700 {root.path}, and look at what lies in it")
     if root.mode & 0o077:
         line = f"{root.path} has mode {root.mode & 0o777:04o}: other users can look into it"
         return warn("spool", line, f"chmod 0700 {root.path}")
@@ -79,15 +82,18 @@ def check_root(root: Entry, me: int) -> Check:
 
 
 def check_private(entries: Sequence[Entry], me: int) -> list[Check]:
-    """What lies in it: links, foreign owners, and what is open to others or closed to us."""
+    """What lies in it: links, devices, foreign owners, and what is open to others or closed to us."""
     links = [entry for entry in entries if stat.S_ISLNK(entry.mode)]
     plain = [entry for entry in entries if not stat.S_ISLNK(entry.mode)]
+    odd = [entry for entry in plain if not _expected(entry)]
     foreign = [entry for entry in plain if entry.uid != me]
     closed = [entry for entry in plain if entry.mode & _own(entry) != _own(entry)]
     opened = [entry for entry in plain if entry.mode & 0o077]
     checks: list[Check] = []
     if links:
         checks.append(fail("links", f"{_some(links)}: turnpost follows no links", "remove them"))
+    if odd:
+        checks.append(fail("kinds", f"{_some(odd)}: neither a file nor a folder", "remove them"))
     if foreign:
         checks.append(fail("owner", f"{_some(foreign)}: of another user", f"chown -R {me} the folder"))
     if closed:
@@ -310,6 +316,13 @@ def _reads(look: Callable[..., object], *words: str) -> bool:
 
 def _own(entry: Entry) -> int:
     return 0o700 if stat.S_ISDIR(entry.mode) else 0o600
+
+
+def _expected(entry: Entry) -> bool:
+    """Whether it is of a kind that turnpost makes: a file, a folder, or the FIFO of a waiter."""
+    name = os.path.basename(entry.path)
+    bell = name.startswith("waiter-") and name.endswith(".fifo")
+    return stat.S_ISFIFO(entry.mode) if bell else stat.S_ISREG(entry.mode) or stat.S_ISDIR(entry.mode)
 
 
 def _some(entries: Sequence[Entry]) -> str:

@@ -18,7 +18,7 @@ Path = tuple[str, ...]
 
 
 class Edit(Protocol):
-    """One thing that is put in and taken out. All raise SettingsRefused for a place of another kind than expected."""
+    """One thing that is put in and taken out. `add` raises SettingsRefused for a place of another kind than expected; the others find nothing there."""
 
     def add(self, value: dict[str, Any]) -> dict[str, Any]:
         """The value with it, once."""
@@ -76,9 +76,9 @@ class Words:
 
     def remove(self, value: dict[str, Any], original: dict[str, Any]) -> dict[str, Any]:
         """As `Edit` says."""
-        kept = self._list(original)
+        kept = self._held(original)
         ours = [word for word in self.words if word not in kept]
-        there = self._list(value)
+        there = self._held(value)
         rest = [word for word in there if word not in ours]
         if rest == there:
             return value
@@ -90,8 +90,15 @@ class Words:
 
     def shown(self, value: dict[str, Any]) -> str:
         """As `Edit` says."""
-        there = [word for word in self.words if word in self._list(value)]
+        there = [word for word in self.words if word in self._held(value)]
         return f"{self.place[0]}: {', '.join(there)}" if there else ""
+
+    def _held(self, value: dict[str, Any]) -> list[Any]:
+        """What there is to take from: nothing, where the place is of another kind."""
+        try:
+            return self._list(value)
+        except SettingsRefused:
+            return []
 
     def _list(self, value: dict[str, Any]) -> list[Any]:
         found = _get(value, self.place, [])
@@ -125,7 +132,10 @@ class Entry:
 
     def find(self, value: dict[str, Any]) -> object:
         """What stands there; None for nothing."""
-        return _get(value, self.place, None)
+        try:
+            return _get(value, self.place, None)
+        except SettingsRefused:
+            return None
 
     def shown(self, value: dict[str, Any]) -> str:
         """As `Edit` says."""

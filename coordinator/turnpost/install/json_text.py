@@ -59,6 +59,8 @@ def load(text: str) -> Any:
         raise NotJson(f"{error.msg} in line {error.lineno}, column {error.colno}") from None
     except RecursionError:
         raise NotJson("it is nested too deeply") from None
+    except ValueError as error:
+        raise NotJson(" ".join(str(error).split(";")[0].split())) from None
 
 
 def rewrite(text: str, new: dict[str, Any]) -> str:

@@ -8,6 +8,8 @@ from __future__ import annotations
 from turnpost.core import clock, files, ids, mailbox, notice, store
 from turnpost.core.mailbox import Mailbox
 
+_NOTE = {"sender": str, "ids": [str], "reason": str}
+
 
 def give_up(root: str, key: str, message_ids: list[str], reason: str) -> None:
     """End messages that wait, or are on their way, as undeliverable and send one alert to each of their senders."""
@@ -28,7 +30,7 @@ def finish(root: str, key: str) -> None:
     box = Mailbox(root, key)
     folder = _folder(box)
     for name in files.names(folder):
-        note = store.load(f"{folder}/{name}", ("sender", "ids", "reason"))
+        note = store.load(f"{folder}/{name}", _NOTE)
         alert = name.removesuffix(".json")
         if note is not None and mailbox.load_message(root, alert) is None:
             with box.lock(5.0):

@@ -29,7 +29,7 @@ from turnpost.core import (
     transcript,
 )
 from turnpost.core.archive import Keeping
-from turnpost.core.errors import HarnessError, Newer, TurnpostError
+from turnpost.core.errors import HarnessError, Newer
 from turnpost.core.mailbox import Mailbox
 from turnpost.harness import Claude
 from turnpost.service import alerts
@@ -338,7 +338,7 @@ class Coordinator:
             if self._newer.get(what) != error.message:  # it stays so: told once
                 self._newer[what] = error.message
                 audit.write(self._root, "trouble", about=what, error=error.message, kind="Newer")
-        except (TurnpostError, OSError) as error:
+        except Exception as error:  # noqa: BLE001 - the last guard: one agent's bad record must not stop everybody's mail
             audit.write(self._root, "trouble", about=what, error=str(error), kind=type(error).__name__)
             if isinstance(error, HarnessError):  # no claude, or a broken one: ask less often
                 self._memory_of(what).checked(clock.now())

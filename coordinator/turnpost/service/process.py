@@ -13,6 +13,7 @@ from turnpost.core import clock, files, home, procs, registry, store
 from turnpost.core.environment import clean_environment
 from turnpost.core.errors import LockBusy, Refused, TimedOut
 
+RUNNING = {"pid": int, "token": (str, None), "since": float}
 START_SECONDS = 10.0
 STOP_SECONDS = 10.0
 SPAWNED = "TURNPOST_SPAWNED_AT"
@@ -30,8 +31,8 @@ class Status:
 
 def status(root: str) -> Status:
     """The coordinator of this home. A record whose process is gone is no coordinator."""
-    record = store.if_known(store.load, _record(root))
-    if record is None or not procs.alive(record.get("pid"), record.get("token")):
+    record = store.if_known(store.load, _record(root), RUNNING)
+    if record is None or not procs.alive(record["pid"], record["token"]):
         return Status(False)
     return Status(True, int(record["pid"]), float(record["since"]))
 
@@ -124,13 +125,14 @@ def log_path(root: str) -> str:
 
 def _called_off(root: str) -> bool:
     spawned = os.environ.get(SPAWNED)
-    stopped = store.if_known(store.load, _stopped(root), ("at",))
+    stopped = store.if_known(store.load, _stopped(root), {"at": float})
     return spawned is not None and stopped is not None and float(spawned) < stopped["at"]
 
 
 def _on_its_way(root: str) -> bool:
     """Whether a coordinator that was spawned has yet to come so far as to take the lock."""
-    spawned, stopped = store.load(_spawned(root), ("at", "pid", "token")), store.load(_stopped(root), ("at",))
+    spawned = store.load(_spawned(root), {"at": float, "pid": int, "token": (str, None)})
+    stopped = store.load(_stopped(root), {"at": float})
     called_off = spawned is not None and stopped is not None and spawned["at"] < stopped["at"]
     return spawned is not None and not called_off and procs.alive(spawned["pid"], spawned["token"])
 
