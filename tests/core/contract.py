@@ -6,6 +6,7 @@ import inspect
 import os
 import subprocess
 import sys
+import time
 import uuid
 from collections.abc import Callable, Iterator, Sequence
 from contextlib import contextmanager
@@ -85,6 +86,8 @@ class HookSession(ReadingSession):
         sleep = ["/bin/sh", "-c", "read nothing", "claude", *self.words]
         self._process = subprocess.Popen(sleep, stdin=subprocess.PIPE)
         self.pid = self._process.pid
+        while procs.command(self.pid) != sleep:  # not that program yet
+            time.sleep(0.001)
 
     def kill(self) -> None:
         self._process.kill()

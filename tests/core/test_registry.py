@@ -284,3 +284,10 @@ def test_a_start_that_is_known_by_its_variable_takes_the_launched_agent(root: st
     state = store.load_state(root, made["key"])
     assert state is not None
     assert state["doing"] == "starting"
+
+
+def test_a_fork_whose_process_shows_no_words_is_an_agent_of_its_own(root: str) -> None:
+    gone = subprocess.Popen(["true"])
+    gone.wait()
+    agent = attach.attach(root, attach.Start("0a1b2c3d-1111", "fork", gone.pid, cwd="/tmp/shop"))
+    assert agent["sessions"] == ["0a1b2c3d-1111"]

@@ -242,6 +242,8 @@ class Case:
     def _spawn(self, *words: str) -> int:
         sleep = ["/bin/sh", "-c", "read nothing", "claude", *words]
         self._processes.append(subprocess.Popen(sleep, stdin=subprocess.PIPE))
+        while procs.command(self._processes[-1].pid) != sleep:  # not that program yet
+            time.sleep(0.001)
         return self._processes[-1].pid
 
     def close(self) -> None:
