@@ -17,8 +17,13 @@ def new(prefix: str, moment: float) -> str:
 
 def is_id(text: str, prefix: str) -> bool:
     """Whether a text has the form of an id (and so may be part of a path)."""
-    head, dash, tail = text.partition("-")
-    return bool(dash) and head == prefix and len(tail) == 26 and not tail.strip(_DIGITS) and tail[0] <= "7"
+    head, _, tail = text.partition("-")
+    return head == prefix and is_tail(tail)
+
+
+def is_tail(text: str) -> bool:
+    """Whether a text has the form of what follows an id's prefix."""
+    return len(text) == 26 and not text.strip(_DIGITS) and text[0] <= "7"
 
 
 def day(identifier: str) -> str:

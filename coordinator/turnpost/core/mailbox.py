@@ -384,9 +384,8 @@ def _is_entry(name: str) -> bool:
     """Whether a name in a queue is one of ours: a stranger's file there stops nobody's mail."""
     return (
         name[10:15] == "-msg-"
-        and name[:10].isdecimal()
-        and name.isascii()
-        and ids.is_id(entry_id(name), "msg")
+        and not name[:10].strip("0123456789")
+        and ids.is_tail(name[15:ENTRY_NAME])
         and name[ENTRY_NAME:] in ("", "-u", "-q", "-uq")
     )
 
