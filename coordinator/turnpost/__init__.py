@@ -3,4 +3,4 @@
 Nothing is imported here: a hook with no work must start as fast as the bare interpreter.
 """
 
-__version__ = "0.1.0"
+__version__ = "0.2.0"

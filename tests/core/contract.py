@@ -256,7 +256,7 @@ class Spool(Contract):
     def __init__(self, folder: Path) -> None:
         self.now = 1_800_000_000.0
         self.alive: dict[int, list[str]] = {}
-        self.pids = 1_000_000_000
+        self.pids = 10_000_000
         patch = pytest.MonkeyPatch()
         patch.setattr(clock, "now", lambda: self.now)
         patch.setattr(procs, "token", lambda pid: f"start-{pid}" if pid in self.alive else None)

@@ -25,9 +25,9 @@ HARMLESS = {
     "os": {
         "access", "close", "environ.get", "fdopen", "fsdecode", "fsencode", "fstat", "geteuid", "getpid", "getppid", "isatty", "listdir", "lseek", "lstat",
         "path", "pipe", "read", "readlink", "scandir", "stat", "statvfs", "urandom", "walk", "dup2", "get_terminal_size", "getcwd", "getuid",
-        "_exit", "environ", "pidfd_open",
+        "_exit", "environ", "pidfd_open", "strerror",
     },
-    "posix": {"access", "close", "listdir", "read", "environ"},
+    "posix": {"access", "close", "geteuid", "listdir", "read", "stat", "environ"},
     "fcntl": set(),
     "shutil": {"which", "get_terminal_size"},
     "subprocess": {"CompletedProcess"},

@@ -172,8 +172,9 @@ def test_a_full_mailbox_of_its_longest_messages_keeps_it_going_until_all_have_co
     sent = [sub.send("x" * subagents.BODY_LIMIT) for _ in range(subagents.MAILBOX_LIMIT)]
     stops = [sub.stop() for _ in range(rules.STOP_BLOCKS)]
     assert sub.read == sent
-    # What came with context stands once in a request; only the last time brings what has no room there.
-    assert [bool(ran.reason) for ran in stops] == [False] * (rules.STOP_BLOCKS - 1) + [True]
+    # As context, two at a time, each stands once in a request.
+    assert [bool(ran.goes_on) for ran in stops] == [True] * 4 + [False] * (rules.STOP_BLOCKS - 4)
+    assert not any(ran.reason for ran in stops)
     assert sub.stop().silent
     assert {sub.receipt(one) for one in sent} == {"read"}
 

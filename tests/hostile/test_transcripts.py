@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import json
 import os
-import resource
 import subprocess
 import sys
 from collections.abc import Callable
@@ -123,12 +122,19 @@ def test_one_that_shrank_or_was_replaced_is_read_from_its_start(tmp_path: Path) 
 
 _READ = """
 import resource, sys, time
+from pathlib import Path
 resource.setrlimit(resource.RLIMIT_AS, (int(sys.argv[2]), int(sys.argv[2])))
 from turnpost.core import transcript, fork
 begin = time.monotonic()
 seen = transcript.look(sys.argv[1], [sys.argv[3]], 0)[sys.argv[3]]
 fork.parent_session(sys.argv[1], "x")
-print(seen.read_at is not None, resource.getrusage(resource.RUSAGE_SELF).ru_maxrss, time.monotonic() - begin)
+own = Path("/proc/self/status")
+# Linux counts to a process's highest what it was before it ran this program.
+if own.exists():
+    memory = next(int(line.split()[1]) << 10 for line in own.read_text().splitlines() if line.startswith("VmHWM"))
+else:
+    memory = resource.getrusage(resource.RUSAGE_SELF).ru_maxrss
+print(seen.read_at is not None, memory, time.monotonic() - begin)
 """
 
 
@@ -152,10 +158,8 @@ def test_a_line_of_a_gibibyte_takes_neither_memory_nor_for_ever(
     assert done.returncode == 0, done.stderr
     read, memory, seconds = done.stdout.split()
     assert read == "True"
-    scaled = int(memory) * (1 if sys.platform == "darwin" else 1024)
-    assert scaled < 150 << 20
+    assert int(memory) < 150 << 20
     assert float(seconds) < 60
-    assert resource.getrusage(resource.RUSAGE_SELF).ru_maxrss > 0
 
 
 @pytest.mark.parametrize("depth", [900, 990, 5_000, 200_000])

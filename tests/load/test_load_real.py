@@ -22,7 +22,7 @@ from turnpost.lab.world import World
 from turnpost.service import process
 
 SENDERS = 8
-AGENTS, MESSAGES, KILLS, PAUSE = scale((3, 64, 5, 1.0), (8, 1_000, 100, 2.0))
+AGENTS, MESSAGES, KILLS, PAUSE = scale((3, 64, 5, 1.0), (8, 1_000, 100, 4.0))
 STANDSTILL = 90.0
 """Seconds in which at least one message must be read. A killed session is back after some ten, or after half a minute."""
 LOG = logging.getLogger(__name__)
