@@ -27,6 +27,7 @@ class Harness(Protocol):
     @property
     def name(self) -> str:
         """What the agent is called."""
+        ...
 
     def begin(self) -> None:
         """The session begins and comes to rest."""
@@ -51,6 +52,7 @@ class Harness(Protocol):
 
     def read(self) -> list[str]:
         """The messages in the conversation that the last model request carries, in order; one that is there twice comes twice."""
+        ...
 
 
 def send(harness: Harness, body: str, *, urgent: bool = False) -> str:

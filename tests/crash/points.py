@@ -82,7 +82,7 @@ class Points:
     """Counts the points of this process from `begin` on, and deals one blow at the `at`th. There is no way back: fork first."""
 
     def __init__(self, blow: Blow = "none", at: int = 0) -> None:
-        self.blow = blow
+        self.blow: Blow = blow
         self.at = at
         self.found: list[str] = []
         self.unknown: list[str] = []
