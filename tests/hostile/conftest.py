@@ -16,8 +16,8 @@ def template(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Rich]:
     folder = tmp_path_factory.mktemp("rich")
     with pytest.MonkeyPatch.context() as patch:
         made = build(folder, patch)
-        yield made
-        made.template.close()
+    yield made
+    made.template.close()
 
 
 @pytest.fixture

@@ -5,18 +5,17 @@ from __future__ import annotations
 import json
 import os
 from collections.abc import Callable, Iterator
-from typing import Any, NamedTuple, cast
+from typing import Any, BinaryIO, NamedTuple, cast
 
 from turnpost.actions.results import Entry, Log
 from turnpost.actions.searching import moment
-from turnpost.core import audit, clock, home, registry, store, text
-from turnpost.core.errors import NotFound, UsageError
+from turnpost.core import audit, clock, files, home, registry, store, text
+from turnpost.core.errors import BadFile, NotFound, UsageError
 
 NEWEST = 100
 """How many lines are shown unless more are asked for."""
 ROUND = 0.2
 """Seconds between two looks of a follower."""
-_FLAGS = os.O_RDONLY | os.O_NOFOLLOW | os.O_NONBLOCK | os.O_CLOEXEC
 _SHOWN = ("at", "action", "from", "to", "direction", "by", "agent", "message")
 
 
@@ -110,29 +109,26 @@ class Tail:
 class _File:
     """One file of the log, open, with the part of a line that was not whole yet."""
 
-    def __init__(self, fd: int) -> None:
-        self._fd = fd
+    def __init__(self, file: BinaryIO) -> None:
+        self._file = file
         self._rest = b""
 
     def __del__(self) -> None:
-        os.close(self._fd)
+        self._file.close()
 
     def same(self, other: _File) -> bool:
-        return os.path.samestat(os.fstat(self._fd), os.fstat(other._fd))
+        return os.path.samestat(os.fstat(self._file.fileno()), os.fstat(other._file.fileno()))
 
     def lines(self) -> list[dict[str, Any]]:
         """What was added since the last call. What is no line of ours is left out."""
-        parts = [self._rest]
-        while part := os.read(self._fd, 1 << 20):
-            parts.append(part)
-        *whole, self._rest = b"".join(parts).split(b"\n")
+        *whole, self._rest = (self._rest + self._file.read()).split(b"\n")
         return [line for one in whole if (line := _parsed(one)) is not None]
 
 
 def _open(path: str) -> _File | None:
     try:
-        return _File(os.open(path, _FLAGS))
-    except OSError:
+        return _File(files.opened(path))
+    except (OSError, BadFile):
         return None
 
 
