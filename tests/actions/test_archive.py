@@ -249,7 +249,7 @@ def test_an_export_leaves_out_what_only_a_newer_turnpost_knows_and_says_so(
     files.write(path, store.pack({"v": 2, "id": written.waits}))
     done = exporting.export(home.root, lambda line: None, speaker=PERSON)
     assert done.messages == 6
-    assert done.warnings[0].startswith("1 messages are of a newer turnpost")
+    assert done.warnings[0].startswith("1 messages, or records that they need, are of a newer turnpost")
 
 
 def test_only_the_person_may_export(home: FakeHome, written: Written) -> None:
@@ -286,3 +286,26 @@ def test_the_command_writes_lines_or_a_private_file_of_which_it_tells(
     assert CliRunner().invoke(main, ["export", "--json"], prog_name="turnpost").exit_code == 2
     assert Mailbox(home.root, registry.PERSON).waiting() == []
     assert files.names(paths.outbox(home.root)) == []
+
+
+@pytest.mark.parametrize("what", ["fifo", "link", "folder", "nowhere", "nothing"])
+def test_an_export_replaces_nothing_but_a_plain_file(home: FakeHome, what: str) -> None:
+    path = home.folder / "out"
+    if what == "fifo":
+        os.mkfifo(path)
+    elif what == "link":
+        path.symlink_to(home.folder / "elsewhere")
+    elif what == "folder":
+        path.mkdir()
+    given = {"nowhere": str(home.folder / "no" / "out"), "nothing": ""}.get(what, str(path))
+    before = path.lstat().st_mode if os.path.lexists(path) else None
+    with pytest.raises(UsageError, match="cannot be written"):
+        exporting.export_to(home.root, given, speaker=PERSON)
+    assert (path.lstat().st_mode if os.path.lexists(path) else None) == before
+
+
+def test_an_export_replaces_a_plain_file(home: FakeHome) -> None:
+    path = home.folder / "out"
+    path.write_text("old")
+    assert exporting.export_to(home.root, str(path), speaker=PERSON).messages == 0
+    assert path.read_text() == ""

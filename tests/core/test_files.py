@@ -6,6 +6,7 @@ import errno
 import os
 import stat
 import threading
+from collections.abc import Callable
 from pathlib import Path
 
 import filelock
@@ -216,3 +217,38 @@ def test_a_lock_follows_no_link(tmp_path: Path) -> None:
 def test_a_record_that_is_none_of_ours_loads_as_none(tmp_path: Path, data: bytes) -> None:
     (tmp_path / "x").write_bytes(data)
     assert store.load(str(tmp_path / "x"), {"b": int}) is None
+
+
+def noted(steps: list[str], name: str, real: Callable[..., object]) -> Callable[..., object]:
+    """The same call, noted as `name`."""
+
+    def call(*args: object, **named: object) -> object:
+        steps.append(name)
+        return real(*args, **named)
+
+    return call
+
+
+def fill(out: files.Stream) -> None:
+    out.write(b"data")
+
+
+@pytest.mark.parametrize("make", ["write", "create", "compose"])
+def test_a_durable_file_is_synced_before_it_has_its_name_and_its_folder_after(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, make: str
+) -> None:
+    steps: list[str] = []
+
+    def fsync(fd: int) -> None:
+        steps.append("folder" if stat.S_ISDIR(os.fstat(fd).st_mode) else "file")
+
+    for name in ("link", "rename"):
+        monkeypatch.setattr(os, name, noted(steps, "name", getattr(os, name)))
+    monkeypatch.setattr(os, "fsync", fsync)
+    path = str(tmp_path / "x")
+    if make == "compose":
+        files.compose(path, fill)
+    else:
+        getattr(files, make)(path, b"data")
+    assert steps == ["file", "name", "folder"]
+    assert Path(path).read_bytes() == b"data"

@@ -9,6 +9,7 @@ from pathlib import Path
 import pytest
 
 from tests.core import spool
+from tests.core.test_files import noted
 from turnpost.core import clock, files, home, mailbox, outbox, rules, store
 from turnpost.core.errors import LockBusy, Refused
 from turnpost.core.records import TYPE_CHECKING
@@ -254,3 +255,42 @@ def test_a_damaged_record_in_the_outbox_leads_to_no_other_folder(
     outbox.recover(root, older_than=0.0)
     assert spool.bodies(root, one) == ["left behind"]
     assert list((tmp_path / "elsewhere" / "queue").iterdir()) == []
+
+
+def test_a_claim_that_came_to_nothing_is_read_before_what_was_sent_after_it(
+    root: str, pair: tuple[Agent, Agent], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    one, _ = pair
+    box = mailbox.Mailbox(root, one["key"])
+    state = spool.state(root, one["key"], "11111111", "")
+    first = spool.send(root, "first", one)
+
+    def claim() -> list[str]:
+        with box.lock():
+            box.settle(state)
+            return box.claim(
+                "prompt",
+                rules.CONTEXT_UNITS,
+                mailbox.make_claim(0, ""),
+                recipient="alpha",
+                session_id="11111111",
+            )
+
+    assert len(claim()) == 1
+    second = spool.send(root, "second", one)
+    assert claim() == []  # it waits behind one that may come back
+    later = clock.now() + 3 * rules.LEASE
+    monkeypatch.setattr(clock, "now", lambda: later)
+    assert [sent in block for sent, block in zip((first, second), claim(), strict=True)] == [True, True]
+
+
+def test_a_send_is_synced_after_it_has_all_its_names(
+    root: str, pair: tuple[Agent, Agent], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    steps: list[str] = []
+    for name in ("link", "rename", "fsync"):
+        monkeypatch.setattr(os, name, noted(steps, name, getattr(os, name)))
+    spool.send(root, "to both", *pair)
+    names = [step for step in steps if step != "fsync"]
+    assert names == ["rename", "link", "link", "rename"]
+    assert steps[: len(names) + 1] == [*names, "fsync"]

@@ -3,13 +3,15 @@
 from __future__ import annotations
 
 import json
+import os
+import stat
 from collections.abc import Callable, Iterator, Sequence
 
 from turnpost.actions import conversations, documents, people, receipts, searching
 from turnpost.actions.audited import refusing
 from turnpost.actions.results import Exported
-from turnpost.core import archive, files, ids, mailbox, registry
-from turnpost.core.errors import Newer
+from turnpost.core import archive, files, ids, mailbox, registry, text
+from turnpost.core.errors import Newer, UsageError
 from turnpost.core.sender import Speaker
 
 
@@ -49,7 +51,11 @@ def export(
         write(line)
         count, size, first, last = count + 1, size + len(line), first or shown.sent, shown.sent
     warnings = (
-        (f"{newer} messages are of a newer turnpost and were left out; upgrade turnpost",) if newer else ()
+        (
+            f"{newer} messages, or records that they need, are of a newer turnpost and were left out; upgrade turnpost",
+        )
+        if newer
+        else ()
     )
     return Exported(None, count, size, first, last, warnings)
 
@@ -63,7 +69,20 @@ def export_to(
     threads: Sequence[str] = (),
     speaker: Speaker | None = None,
 ) -> Exported:
-    """Like `export`, into a file: private, and there as a whole or not at all."""
+    """Like `export`, into a file: private, and there as a whole or not at all. Raises UsageError for what is no plain file.
+
+    A file that is there is replaced; a device, a FIFO or a link of the same name would be gone.
+    """
+    try:
+        there: int | None = os.lstat(path).st_mode
+    except OSError:
+        there = None
+    folder = os.path.dirname(path) or "."
+    if not path or not os.path.isdir(folder) or (there is not None and not stat.S_ISREG(there)):
+        raise UsageError(
+            f"'{text.visible(path)}' cannot be written: it must be a plain file, or a new name in a folder that is there; "
+            "`-o -` writes to standard output"
+        )
     done: list[Exported] = []
 
     def fill(out: files.Stream) -> None:

@@ -34,6 +34,11 @@ def prepare(root: str) -> None:
 
 def check_home(root: str) -> None:
     """Raises Refused (`home`) for a home that another user owns or can write in."""
+    if os.path.exists(root) and not os.path.isdir(root):
+        raise Refused(
+            f"refused by rule 'home': {root} is no folder; move it away, or set TURNPOST_HOME to a folder of yours",
+            rule="home",
+        )
     if home.is_private(root):
         return
     info = os.stat(root)

@@ -89,7 +89,7 @@ def stop(root: str) -> Status:
 
 
 def run(root: str) -> None:
-    """Be the coordinator until SIGTERM or SIGINT. Raises Refused when another one is."""
+    """Be the coordinator until SIGTERM or SIGINT. Raises Refused when another one is, and Newer for the record of a newer one."""
     from filelock import FileLock, Timeout
 
     from turnpost.service.loop import Coordinator
@@ -105,6 +105,7 @@ def run(root: str) -> None:
     try:
         if _called_off(root):
             return
+        store.load(_record(root))  # raises Newer: one that a newer turnpost left is not ours to replace
         coordinator = Coordinator(root)
         for number in (signal.SIGTERM, signal.SIGINT):
             signal.signal(number, lambda _number, _frame: coordinator.stop())
@@ -114,7 +115,8 @@ def run(root: str) -> None:
         )
         coordinator.run()
     finally:
-        files.unlink(_record(root))
+        if store.if_known(store.load, _record(root)) is not None:
+            files.unlink(_record(root))
         lock.release()
 
 
