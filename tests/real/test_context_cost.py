@@ -6,8 +6,14 @@ import pytest
 
 from tests.real import costs
 from tests.real.kit import Post
+from turnpost.lab.fetch import NEWEST
 
-pytestmark = [pytest.mark.real, pytest.mark.slow]
+pytestmark = [
+    pytest.mark.real,
+    pytest.mark.slow,
+    # The words around ours are the newest version's; one turn at each boundary takes a while.
+    pytest.mark.parametrize("claude_version", [NEWEST], scope="session"),
+]
 
 BOUNDARIES = {"stop-block", "rewake", "next-request", "prompt", "resume", "subagent-request", "subagent-stop"}
 
