@@ -364,7 +364,11 @@ class Run:
         files = self.case.files()
         if blow == "none":
             self._files = files
-        room = Counter({name: len(self.case.agents) for name in BOUNDED}) + Counter(self.scenario.leaves)
+        # Midnight may lie between two messages, and an hour before the one that is sent after it.
+        days = Counter({"state/messages/N-N-N": 1})
+        room = (
+            Counter({name: len(self.case.agents) for name in BOUNDED}) + Counter(self.scenario.leaves) + days
+        )
         more = {
             name: count - self._files[name]
             for name, count in files.items()
