@@ -53,6 +53,16 @@ def own_settings(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
 
 
 @pytest.fixture
+def own_home(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
+    """The folder in which the home lies, and turnpost's state."""
+    monkeypatch.setenv("TURNPOST_HOME", str(tmp_path / "state"))
+    monkeypatch.setenv("HOME", str(tmp_path / "home"))
+    monkeypatch.delenv("CLAUDE_CONFIG_DIR", raising=False)
+    (tmp_path / "home").mkdir()
+    return tmp_path
+
+
+@pytest.fixture
 def model() -> Iterator[ScriptedModel]:
     """A scripted model on loopback."""
     with ScriptedModel() as running:

@@ -104,16 +104,6 @@ class Look:
     __hash__ = None  # type: ignore[assignment]
 
 
-@pytest.fixture
-def root(tmp_path: Path) -> str:
-    return spool.make(tmp_path)
-
-
-@pytest.fixture
-def pair(root: str) -> tuple[Agent, Agent]:
-    return spool.agent(root, "alpha"), spool.agent(root, "beta")
-
-
 def a_day(root: str, one: Agent, other: Agent) -> list[Message]:
     """A day with messages to one and to both, a reply, and one that was cancelled; all over."""
     first = send(root, "first\u2028", one, other)

@@ -18,16 +18,6 @@ if TYPE_CHECKING:
     from turnpost.core.records import Agent
 
 
-@pytest.fixture
-def root(tmp_path: Path) -> str:
-    return spool.make(tmp_path)
-
-
-@pytest.fixture
-def pair(root: str) -> tuple[Agent, Agent]:
-    return spool.agent(root, "alpha"), spool.agent(root, "beta")
-
-
 def test_a_send_reaches_all_and_rings_for_each(root: str, pair: tuple[Agent, Agent]) -> None:
     sent = spool.send(root, "hello", *pair)
     for one in pair:

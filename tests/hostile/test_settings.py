@@ -44,13 +44,9 @@ TEXTS = st.one_of(
 
 
 @pytest.fixture
-def project(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
-    monkeypatch.setenv("TURNPOST_HOME", str(tmp_path / "state"))
-    monkeypatch.setenv("HOME", str(tmp_path / "home"))
-    monkeypatch.delenv("CLAUDE_CONFIG_DIR", raising=False)
-    (tmp_path / "home").mkdir()
-    (tmp_path / "project" / ".claude").mkdir(parents=True)
-    return tmp_path / "project"
+def project(own_home: Path) -> Path:
+    (own_home / "project" / ".claude").mkdir(parents=True)
+    return own_home / "project"
 
 
 def refused(work: Callable[[], object]) -> TurnpostError | None:

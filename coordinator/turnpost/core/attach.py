@@ -157,9 +157,8 @@ def _forked_from(pid: int) -> str:
     a conversation that the person has left.
     """
     words = procs.command(pid) if pid else []
-    for option, value in zip(
-        words, [*words[1:], ""], strict=False
-    ):  # of a process that is gone there are no words
+    # Not strict: of a process that is gone there are no words.
+    for option, value in zip(words, [*words[1:], ""], strict=False):
         if option in ("--resume", "-r"):
             return value
         if option.startswith("--resume="):

@@ -195,9 +195,7 @@ class Stream:
 
     def write(self, data: bytes) -> int:
         """Add bytes; how many they were."""
-        view = memoryview(data)
-        while view:
-            view = view[os.write(self._fd, view) :]
+        write_all(self._fd, data)
         return len(data)
 
     def flush(self) -> None:
@@ -294,6 +292,13 @@ def time_of(path: str) -> float:
 def fifo(path: str) -> None:
     """Make a private FIFO."""
     os.mkfifo(path, 0o600)
+
+
+def write_all(fd: int, data: bytes) -> None:
+    """Write bytes to an open file, however few a call takes."""
+    view = memoryview(data)
+    while view:
+        view = view[os.write(fd, view) :]
 
 
 def append(path: str, line: bytes, limit: int) -> None:
@@ -454,9 +459,7 @@ def _temporary(path: str, data: bytes, mode: int) -> tuple[str, int]:
     """The same with this content."""
     temporary, fd = _fresh(path, mode)
     try:
-        view = memoryview(data)
-        while view:
-            view = view[os.write(fd, view) :]
+        write_all(fd, data)
     except BaseException:
         os.close(fd)
         unlink(temporary)

@@ -167,7 +167,8 @@ def is_private(root: str) -> bool:
         found = posix.stat(root)
     except (OSError, ValueError):
         return True
-    return found.st_uid == posix.geteuid() and not found.st_mode & 0o022
+    is_folder = found.st_mode & 0o170000 == 0o040000
+    return is_folder and found.st_uid == posix.geteuid() and not found.st_mode & 0o022
 
 
 def hooked_key(root: str) -> str | None:

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import os
+import stat
 
 from turnpost.core import clock, files, home, ids, procs, store, text
 from turnpost.core.errors import BadFile, NotFound, Refused, UsageError
@@ -34,14 +35,14 @@ def prepare(root: str) -> None:
 
 def check_home(root: str) -> None:
     """Raises Refused (`home`) for a home that another user owns or can write in."""
-    if os.path.exists(root) and not os.path.isdir(root):
+    if home.is_private(root):
+        return
+    info = os.stat(root)
+    if not stat.S_ISDIR(info.st_mode):
         raise Refused(
             f"refused by rule 'home': {root} is no folder; move it away, or set TURNPOST_HOME to a folder of yours",
             rule="home",
         )
-    if home.is_private(root):
-        return
-    info = os.stat(root)
     owner, mode = info.st_uid, f"{info.st_mode & 0o777:04o}"
     raise Refused(
         f"refused by rule 'home': {root} belongs to user {owner} and has mode {mode}; turnpost, run by user {os.geteuid()}, uses a "

@@ -95,6 +95,7 @@ def run(root: str) -> None:
     from turnpost.service.loop import Coordinator
 
     registry.prepare(root)
+    store.load(_record(root))  # raises Newer: one that a newer turnpost left is not ours to replace
     lock = FileLock(root + "/coordinator.lock", mode=0o600)
     try:
         lock.acquire(timeout=0)
@@ -105,7 +106,6 @@ def run(root: str) -> None:
     try:
         if _called_off(root):
             return
-        store.load(_record(root))  # raises Newer: one that a newer turnpost left is not ours to replace
         coordinator = Coordinator(root)
         for number in (signal.SIGTERM, signal.SIGINT):
             signal.signal(number, lambda _number, _frame: coordinator.stop())
@@ -115,8 +115,7 @@ def run(root: str) -> None:
         )
         coordinator.run()
     finally:
-        if store.if_known(store.load, _record(root)) is not None:
-            files.unlink(_record(root))
+        files.unlink(_record(root))
         lock.release()
 
 
