@@ -249,7 +249,7 @@ def test_an_export_leaves_out_what_only_a_newer_turnpost_knows_and_says_so(
     files.write(path, store.pack({"v": 2, "id": written.waits}))
     done = exporting.export(home.root, lambda line: None, speaker=PERSON)
     assert done.messages == 6
-    assert done.warnings[0].startswith("1 messages, or records that they need, are of a newer turnpost")
+    assert done.warnings[0].startswith("1 message was written by a newer turnpost")
 
 
 def test_only_the_person_may_export(home: FakeHome, written: Written) -> None:

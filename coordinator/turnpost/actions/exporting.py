@@ -7,11 +7,11 @@ import os
 import stat
 from collections.abc import Callable, Iterator, Sequence
 
-from turnpost.actions import conversations, documents, people, receipts, searching
+from turnpost.actions import conversations, documents, left_out, people, receipts, searching
 from turnpost.actions.audited import refusing
 from turnpost.actions.results import Exported
-from turnpost.core import archive, files, ids, mailbox, registry, text
-from turnpost.core.errors import Newer, UsageError
+from turnpost.core import archive, files, ids, mailbox, registry, store, text
+from turnpost.core.errors import UsageError
 from turnpost.core.sender import Speaker
 
 
@@ -27,37 +27,27 @@ def export(
     """Hand every message that fits to `write`, a line each, the oldest first; what that came to.
 
     `since` and `until` are moments, days or ages; with `threads` only what stands in one of these. The person only.
-    Raises NotFound for a thread that there is not, UsageError, and what `write` raises. Records of a newer turnpost
-    are left out and counted.
+    Raises NotFound for a thread that there is not, UsageError, and what `write` raises. What needs records
+    of a newer turnpost is left out, and told of.
     """
     with refusing(root, "export", registry.PERSON, speaker):
         people.person(root, "export messages", speaker)
     fits = searching.Fits(searching.Query(since=since, until=until))
-    wanted = {one for name in threads for one in conversations.messages_of(root, name, speaker=speaker)}
-    count = size = newer = 0
+    count = size = 0
     first = last = None
-    for message_id in _every(root):
-        if threads and message_id not in wanted:
-            continue
-        try:
-            message = mailbox.load_message(root, message_id)
-            if message is None or not fits(message):
+    with left_out.noted() as found:
+        wanted = {one for name in threads for one in conversations.messages_of(root, name, speaker=speaker)}
+        for message_id in _every(root):
+            if threads and message_id not in wanted:
                 continue
-            shown = receipts.full(root, message)
-        except Newer:
-            newer += 1
-            continue
-        line = json.dumps(documents.plain(shown), separators=(",", ":")).encode() + b"\n"
-        write(line)
-        count, size, first, last = count + 1, size + len(line), first or shown.sent, shown.sent
-    warnings = (
-        (
-            f"{newer} messages, or records that they need, are of a newer turnpost and were left out; upgrade turnpost",
-        )
-        if newer
-        else ()
-    )
-    return Exported(None, count, size, first, last, warnings)
+            message = store.if_known(mailbox.load_message, root, message_id)
+            shown = store.if_known(receipts.full, root, message) if message and fits(message) else None
+            if shown is None:
+                continue
+            line = json.dumps(documents.plain(shown), separators=(",", ":")).encode() + b"\n"
+            write(line)
+            count, size, first, last = count + 1, size + len(line), first or shown.sent, shown.sent
+    return Exported(None, count, size, first, last, found.warnings)
 
 
 def export_to(

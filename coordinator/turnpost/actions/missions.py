@@ -9,7 +9,7 @@ from turnpost import policy, redaction
 from turnpost.actions import courier, people, permits
 from turnpost.actions.audited import refusals
 from turnpost.actions.results import Missions, MissionView, Seat
-from turnpost.core import audit, bell, clock, files, missions, notice, registry, text
+from turnpost.core import audit, bell, clock, files, missions, notice, registry, store, text
 from turnpost.core.errors import Refused, UsageError
 from turnpost.core.mailbox import Mailbox
 from turnpost.core.sender import Speaker
@@ -110,10 +110,11 @@ def joinable(root: str, name: str, voice: Speaker) -> str:
 
 def view(root: str, mission: Mission, told: Sequence[str] = ()) -> MissionView:
     """A mission as it is shown."""
-    seats: list[Seat] = []
-    for agent in missions.members(root, mission):
-        stands = people.standing(root, agent["key"])
-        seats.append(Seat(agent["name"], stands.doing, stands.held, stands.waiting))
+    seats = [
+        Seat(agent["name"], stands.doing, stands.held, stands.waiting)
+        for agent in missions.members(root, mission)
+        if (stands := store.if_known(people.standing, root, agent["key"]))
+    ]
     return MissionView(
         mission["name"], mission["state"], mission["goal"], people.name_of(root, mission["coordinator"]), tuple(seats),
         clock.rfc3339(mission["started"]), clock.rfc3339(mission["ended"]), mission["reason"], tuple(told),

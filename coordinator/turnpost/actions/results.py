@@ -140,6 +140,7 @@ class Roster(NamedTuple):
     parent: str | None
     mission: str | None
     agents: tuple[Peer, ...]
+    warnings: tuple[str, ...] = ()
 
 
 class Waited(NamedTuple):

@@ -13,6 +13,7 @@ import click
 
 from turnpost import __version__
 from turnpost.cli import failures
+from turnpost.core.errors import NotFound, TimedOut
 
 COMMANDS = {
     "install": "setting_up:install",
@@ -45,6 +46,9 @@ COMMANDS = {
     "completion": "completions:completion",
 }
 """Each command, in the order of the help, and where it is: a module beside this one, and the name in it."""
+
+_MAY_BE_AMONG_THEM = (NotFound.exit_code, TimedOut.exit_code)
+"""Codes of failures that a newer turnpost's records can explain: one of these was looked for, or waited for."""
 
 
 class Turnpost(click.Group):
@@ -85,16 +89,23 @@ class Turnpost(click.Group):
         if os.name == "nt":
             sys.exit(failures.report(failures.no_windows(), as_json))
         _tolerate_any_stream()
-        try:
-            # Every failure leaves from here: click's own way of printing it knows no JSON.
-            code: int | None = super().main(
-                words, prog_name or "turnpost", *more, **{**extra, "standalone_mode": False}
-            )
-            sys.stdout.flush()
-        except Exception as error:  # noqa: BLE001 - the last guard, which names a bug a bug
-            code = failures.report(error, as_json)
-        except KeyboardInterrupt as error:
-            code = failures.report(error, as_json)
+        from turnpost.actions import left_out  # not before Windows was told no
+
+        with left_out.noted() as found:
+            try:
+                # Every failure leaves from here: click's own way of printing it knows no JSON.
+                code: int | None = super().main(
+                    words, prog_name or "turnpost", *more, **{**extra, "standalone_mode": False}
+                )
+                sys.stdout.flush()
+            except Exception as error:  # noqa: BLE001 - the last guard, which names a bug a bug
+                code = failures.report(error, as_json)
+            except KeyboardInterrupt as error:
+                code = failures.report(error, as_json)
+        if not code or code in _MAY_BE_AMONG_THEM:
+            # With --json too: a list has no room for it.
+            for warning in found.warnings:
+                click.echo(f"warning: {warning}", err=True)
         sys.exit(code or 0)
 
 

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import click
 
-from turnpost.actions import coordinating
+from turnpost.actions import coordinating, left_out
 from turnpost.actions.results import CoordinatorView
 from turnpost.cli import base
 
@@ -18,6 +18,7 @@ def coordinator() -> None:
 
 
 @coordinator.command(cls=base.Command, example="turnpost coordinator run")
+@left_out.noted()  # it goes on silently, and the log has them
 def run() -> None:
     """Be the coordinator, in the foreground, until Ctrl-C."""
     coordinating.run(base.root())

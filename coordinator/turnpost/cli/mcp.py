@@ -4,10 +4,12 @@ from __future__ import annotations
 
 import os
 
+from turnpost.actions import left_out
 from turnpost.cli import base
 
 
 @base.command(example="turnpost mcp")
+@left_out.noted()  # each answer has its own
 def mcp() -> None:
     """Be a tool server for one agent, on stdin and stdout.
 

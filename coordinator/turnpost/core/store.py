@@ -31,6 +31,8 @@ STATE = {
 WAITER = {
     "id": str, "pid": int, "token": (str, None), "session_id": str, "harness_pid": int, "since": float,
 }  # fmt: skip
+passed_over: Callable[[Newer], object] | None = None
+"""What `if_known` tells of a newer turnpost's record that it goes on without; in hooks and the coordinator it tells nobody."""
 _TOO_MUCH = 1e12
 """No moment, count, size or process of ours comes near it."""
 
@@ -87,7 +89,9 @@ def if_known(look: Callable[Words, Found], *words: Words.args, **named: Words.kw
     """What `look` finds, None where that needs a record of a newer turnpost: for those who go on with the others."""
     try:
         return look(*words, **named)
-    except Newer:
+    except Newer as error:
+        if passed_over is not None:
+            passed_over(error)
         return None
 
 
