@@ -280,7 +280,8 @@ def talk(home: FakeHome, own_settings: None, monkeypatch: pytest.MonkeyPatch) ->
     monkeypatch.setattr(sender, "who", lambda _root, _pid=None: PERSON)
     monkeypatch.setenv("TURNPOST_CLAUDE", home.claude(CLAUDE))
     root = home.root
-    alpha, beta = home.agent("alpha"), home.agent("beta")
+    # For so long that none becomes deaf while the test looks.
+    alpha, beta = home.agent("alpha", ago=3600.0), home.agent("beta", ago=3600.0)
     home.team(alpha, beta)
     plan: dict[str, Any] = {"thread": "plan", "speaker": PERSON}
     asked = sending.send(root, ["alpha", "beta"], "which words?", kind="question", **plan).id
