@@ -103,12 +103,14 @@ _SHAPES = (
         r"(?:password|passwd|passphrase)['\"]?\]?[ \t]{0,20}==?[ \t]{0,20}"
         r"(?:'([^\s'<>${}()\[\]%][^'<>${}\[\]\n]{4,200})'|\"([^\s\"<>${}()\[\]%][^\"<>${}\[\]\n]{4,200})\")", re.IGNORECASE),
 )  # fmt: skip
+_WORDS = sorted({word for shape in _SHAPES for word in shape.words})
 
+# Each begins with a letter or sign, never with a choice of them: only so does `re` pass over the others at a fifth of the time.
 _PREFIX = re.compile(
-    r"AKC[a-zA-Z0-9]{10}|AP[\dA-F][a-zA-Z0-9]{8}|(?:A3T[A-Z0-9]|ABIA|ACCA|AKIA|ASIA)[0-9A-Z]{16}|AccountKey=|eyJ"
-    r"|[MNO][\w-]{23,25}\.[\w-]{6}\.[\w-]{27}|gh[pousr]_|gl(?:pat|dt|ft|soat|rt|imt|ptt|agent|oas|cbt)-|GR1348941"
-    r"|[0-9a-z]{32}-us[0-9]|_authToken|sk-|pypi-|SG\.[\w-]{22}\.|[xX][oO][xX][abposrABPOSR]-|(?i:hooks\.slack\.com)"
-    r"|(?i:api.softlayer.com)|sq0csp-|[rs]k_live_|\d{8,10}:[\w-]{35}|(?:AC|SK)[a-z0-9]{32}|://[^\s:/?#@]{1,200}:[^\s@]{1,200}@"
+    r"AKC[a-zA-Z0-9]{10}|AP[\dA-F][a-zA-Z0-9]{8}|A(?:3T[A-Z0-9]|BIA|CCA|KIA|SIA)[0-9A-Z]{16}|AccountKey=|eyJ"
+    r"|\.[\w-]{6}\.[\w-]{27}|gh[pousr]_|gl(?:pat|dt|ft|soat|rt|imt|ptt|agent|oas|cbt)-|GR1348941|-us[0-9]|_authToken"
+    r"|sk-|pypi-|SG\.[\w-]{22}\.|x(?i:ox[abposr]-)|X(?i:ox[abposr]-)|\.(?i:slack\.com)|s(?i:oftlayer.com)"
+    r"|S(?i:oftlayer.com)|sq0csp-|k_live_|:[\w-]{35}|AC[a-z0-9]{32}|SK[a-z0-9]{32}|://[^\s:/?#@]{1,200}:[^\s@]{1,200}@"
 )
 _WORD = re.compile(r"key|pass|pw|token|secret|contrase", re.IGNORECASE)
 _VALUE = re.compile(r"['\"`][^\s'\"`]{5}|[\w-]{24}")
@@ -185,8 +187,9 @@ def _own(body: str, patterns: Iterable[tuple[str, str]]) -> Iterator[Span]:
 
 def _shapes(body: str) -> Iterator[Span]:
     folded = text.folded(body)
+    there = {word for word in _WORDS if word in folded}
     for shape in _SHAPES:
-        if any(word in folded for word in shape.words):
+        if not there.isdisjoint(shape.words):
             for found in re.finditer(shape.expression, body, shape.flags):
                 yield Span(*found.span(found.lastindex or 0), shape.kind)
 

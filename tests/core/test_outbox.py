@@ -56,10 +56,10 @@ def test_a_busy_recipient_is_a_time_out_and_nothing_is_written(
 
 def test_a_second_identical_body_is_counted(root: str, pair: tuple[Agent, Agent]) -> None:
     one, two = pair
-    counts = [outbox.send(root, spool.message("same", one), [one])[one["key"]] for _ in range(3)]
+    counts = [outbox.send(root, spool.message("same", one), [one])[one["key"]][1] for _ in range(3)]
     assert counts == [1, 2, 3]
-    assert outbox.send(root, spool.message("other", one), [one]) == {one["key"]: 1}
-    assert outbox.send(root, spool.message("same", two), [two]) == {two["key"]: 1}
+    assert outbox.send(root, spool.message("other", one), [one]) == {one["key"]: (4, 1)}
+    assert outbox.send(root, spool.message("same", two), [two]) == {two["key"]: (1, 1)}
 
 
 def test_a_damaged_memory_of_bodies_costs_no_send(root: str, pair: tuple[Agent, Agent]) -> None:

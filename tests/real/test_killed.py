@@ -38,7 +38,9 @@ def test_a_killed_background_session_reads_each_message_once(post: Post) -> None
     until(lambda: files.names(claimed), "it was claimed")
     killed = {"claimed": post.kill_session("claimed")}
     killed |= {name: post.kill_session(name) for name in ("entered", "working", "idle")}
-    for answer in answers.values():  # a session that was killed before it asked leaves its answer to the next one
+    for (
+        answer
+    ) in answers.values():  # a session that was killed before it asked leaves its answer to the next one
         answer.open()
     sent["idle"] = post.send("idle", "to the idle one")
     sent["claimed"] = Sent(json.loads(sending.wait(PATIENCE).check().stdout)["id"], ())

@@ -25,8 +25,13 @@ class Standing(NamedTuple):
     listening: bool
     deaf: bool
     held: bool
-    waiting: int
     state: State | None
+    box: Mailbox
+
+    @property
+    def waiting(self) -> int:
+        """How many messages wait, counted when asked."""
+        return len(self.box.waiting())
 
 
 def caller(root: str, given: Speaker | None = None) -> Speaker:
@@ -141,7 +146,7 @@ def standing(root: str, key: str) -> Standing:
     doing = rules.effective(state, now, state is not None and procs.alive(state["pid"], state["token"]))
     listening = bell.listening(root, key)
     deaf = doing == "idle" and not listening and state is not None and now - state["since"] > rules.DEAF_GRACE
-    return Standing(doing, listening, deaf, box.held(), len(box.waiting()), state)
+    return Standing(doing, listening, deaf, box.held(), state, box)
 
 
 def _refuse_foreign(word: str) -> None:

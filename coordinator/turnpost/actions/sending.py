@@ -111,7 +111,7 @@ def _deliver(
         registry.person(root)
     # How it stands before the send: the waiter may claim, and be gone, before this line's successor runs.
     before = {agent["key"]: people.standing(root, agent["key"]) for agent in recipients}
-    copies = outbox.send(
+    stands = outbox.send(
         root, message, recipients, limit=limits.mailbox_size, subagent_limit=limits.subagent_mailbox_size
     )
     if voice.is_person:
@@ -119,7 +119,9 @@ def _deliver(
         for agent in (agent for agent in recipients if before[agent["key"]].held):
             holds.lift(root, agent["key"])
             audit.acted(root, "release", voice.agent, agent, message=message["id"])
-    shown = [_shown(agent, before[agent["key"]], message, voice, copies) for agent in recipients]
+    shown = [
+        _shown(agent, before[agent["key"]], message, voice, *stands[agent["key"]]) for agent in recipients
+    ]
     warnings = courier.ensure(root) if any(agent["kind"] != "person" for agent in recipients) else ()
     return Sent(
         message["id"],
@@ -134,17 +136,17 @@ def _deliver(
 
 
 def _shown(
-    agent: Agent, stood: Standing, message: Message, voice: Speaker, copies: dict[str, int]
+    agent: Agent, stood: Standing, message: Message, voice: Speaker, waiting: int, copy: int
 ) -> Recipient:
     if agent["kind"] == "person":
-        return Recipient(agent["name"], stood.waiting + 1, "inbox", False, copies[agent["key"]])
+        return Recipient(agent["name"], waiting, "inbox", False, copy)
     if agent["kind"] == "subagent":
-        return Recipient(agent["name"], stood.waiting + 1, "next-request", False, copies[agent["key"]])
+        return Recipient(agent["name"], waiting, "next-request", False, copy)
     boundary = rules.predict(
         stood.doing, urgent=message["urgent"], held=stood.held and not voice.is_person, listening=stood.listening,
         background=agent["background"], quiet=message.get("quiet", False),
     )  # fmt: skip
-    return Recipient(agent["name"], stood.waiting + 1, boundary, stood.deaf, copies[agent["key"]])
+    return Recipient(agent["name"], waiting, boundary, stood.deaf, copy)
 
 
 def _redacted(

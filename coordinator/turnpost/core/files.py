@@ -70,9 +70,8 @@ def read(path: str, limit: int = RECORD_LIMIT) -> bytes:
     Raises FileNotFoundError when there is none and BadFile for a link, a device, a FIFO, a foreign owner or a file
     over `limit` bytes. O_NONBLOCK keeps a FIFO planted under the name from hanging the open.
     """
-    fd = _open(path)
+    fd, size = _open(path)
     try:
-        size = os.fstat(fd).st_size
         if size > limit:
             raise BadFile(f"{path} has {size} bytes, over the limit of {limit}", size=size, limit=limit)
         parts: list[bytes] = []
@@ -87,7 +86,7 @@ def read(path: str, limit: int = RECORD_LIMIT) -> bytes:
 
 def opened(path: str) -> BinaryIO:
     """A regular file of ours, open for reading, for what is too large to be read whole. Raises as `read` does."""
-    return os.fdopen(_open(path), "rb")
+    return os.fdopen(_open(path)[0], "rb")
 
 
 def _fault(info: os.stat_result) -> str | None:
@@ -423,7 +422,8 @@ def _complete(path: str, data: bytes, durable: bool, mode: int) -> str:
     return temporary
 
 
-def _open(path: str) -> int:
+def _open(path: str) -> tuple[int, int]:
+    """A regular file of ours, open for reading, and its size."""
     try:
         fd = os.open(path, os.O_RDONLY | os.O_NOFOLLOW | os.O_NONBLOCK | os.O_CLOEXEC)
     except OSError as error:
@@ -437,7 +437,7 @@ def _open(path: str) -> int:
     except BaseException:
         os.close(fd)
         raise
-    return fd
+    return fd, info.st_size
 
 
 def _fresh(path: str, mode: int) -> tuple[str, int]:

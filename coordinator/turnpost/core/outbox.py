@@ -98,15 +98,17 @@ def send(
     *,
     limit: int = MAILBOX_LIMIT,
     subagent_limit: int = subagents.MAILBOX_LIMIT,
-) -> dict[str, int]:
-    """Put a message into every recipient's queue and return once it is durable: per key, which copy of the same text it is.
+) -> dict[str, tuple[int, int]]:
+    """Put a message into every recipient's queue and return once it is durable.
+
+    Per key: how many wait there with it, and which copy of the same text it is.
 
     Raises Refused (`mailbox-full`, `ended`) and LockBusy; then nothing was written. The locks are taken in one order, so two
     senders to the same pair cannot block each other.
     """
     digest = hashlib.sha256(f"{message['sender']['key']}\0{message['body']}".encode()).hexdigest()[:24]
     boxes = [mailbox.Mailbox(root, key) for key in sorted({agent["key"] for agent in recipients})]
-    copies: dict[str, int] = {}
+    stands: dict[str, tuple[int, int]] = {}
     waiting: dict[str, list[str]] = {}
     with ExitStack() as stack:
         for box in boxes:
@@ -131,14 +133,14 @@ def send(
                 _take_back(root, message, record)
                 raise
         for box in boxes:  # while they are locked, so that no claim is told before it
-            copies[box.key] = _count_copy(box, digest)
+            stands[box.key] = (1 + len(waiting[box.key]), _count_copy(box, digest))
             audit.moved(
                 root, "send", message, box.key, thread=message["thread"], urgent=message["urgent"],
                 redacted=message.get("redacted", 0),
             )  # fmt: skip
     for box in boxes:
         bell.ring_waiter(root, box.key)
-    return copies
+    return stands
 
 
 def recover(root: str, older_than: float = 10.0) -> list[str]:

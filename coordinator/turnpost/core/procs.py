@@ -81,8 +81,11 @@ def environment_has(pid: int, assignment: bytes) -> bool:
 def _stat(pid: int) -> list[str] | None:
     """Fields of /proc/PID/stat from the third on; the second may hold spaces and parentheses."""
     try:
-        with open(f"/proc/{pid}/stat", "rb") as file:
-            return file.read().rpartition(b")")[2].decode().split()
+        fd = os.open(f"/proc/{pid}/stat", os.O_RDONLY | os.O_CLOEXEC)
+        try:
+            return os.read(fd, 4096).rpartition(b")")[2].decode().split()  # the kernel gives it in one piece
+        finally:
+            os.close(fd)
     except (OSError, ValueError):
         return None
 

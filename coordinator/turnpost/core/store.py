@@ -33,6 +33,7 @@ WAITER = {
 }  # fmt: skip
 passed_over: Callable[[Newer], object] | None = None
 """What `if_known` tells of a newer turnpost's record that it goes on without; in hooks and the coordinator it tells nobody."""
+_NUMBERS = (int, float)
 _TOO_MUCH = 1e12
 """No moment, count, size or process of ours comes near it."""
 
@@ -101,23 +102,28 @@ def fits(value: object, kind: object) -> bool:
     A kind is a type, None, a tuple of kinds of which one fits, a set of words, `[kind]` for a list, or an object's fields with
     their kinds; one whose name ends in `?` may be missing, and others may be there. NaN and numbers beyond all sense fit none.
     """
+    if isinstance(kind, type) and kind not in _NUMBERS:
+        return isinstance(value, kind)
     if isinstance(kind, dict):
-        return isinstance(value, dict) and all(_has(value, field, one) for field, one in kind.items())
+        return isinstance(value, dict) and _has(value, kind)
     if isinstance(kind, tuple):
         return any(fits(value, one) for one in kind)
     if isinstance(kind, list):
         return isinstance(value, list) and all(fits(one, kind[0]) for one in value)
     if isinstance(kind, frozenset):
         return isinstance(value, str) and value in kind
-    if kind is int or kind is float:
-        number = isinstance(value, int) or (kind is float and isinstance(value, float))
-        return number and not isinstance(value, bool) and 0 <= value < _TOO_MUCH  # type: ignore[operator]
-    return value is None if kind is None else isinstance(value, kind)  # type: ignore[arg-type]
+    if kind is None:
+        return value is None
+    number = isinstance(value, int) or (kind is float and isinstance(value, float))
+    return number and not isinstance(value, bool) and 0 <= value < _TOO_MUCH  # type: ignore[operator]
 
 
-def _has(found: dict[str, object], field: str, kind: object) -> bool:
-    name = field.removesuffix("?")
-    return fits(found[name], kind) if name in found else name != field
+def _has(found: dict[str, object], fields: dict[str, object]) -> bool:
+    for field, kind in fields.items():  # a loop: every record that is read passes here
+        name = field.removesuffix("?")
+        if not (fits(found[name], kind) if name in found else name != field):
+            return False
+    return True
 
 
 def pack(record: object) -> bytes:
