@@ -11,9 +11,10 @@ import pytest
 
 from tests.actions.fakes import PERSON, FakeHome
 from turnpost.actions import agents, sending
-from turnpost.core import deliver, store
+from turnpost.core import clock, deliver, store
 from turnpost.core import home as places
 from turnpost.core.records import TYPE_CHECKING
+from turnpost.service import loop
 from turnpost.service.loop import Coordinator
 
 if TYPE_CHECKING:
@@ -107,3 +108,52 @@ def test_a_hook_that_speaks_meanwhile_knows_better(home: FakeHome, lists: Lists)
     (home.folder / "wait").unlink()
     time.sleep(0.5)
     assert doing(home, agent) == "idle"
+
+
+def keep_house(coordinator: loop.Coordinator, monkeypatch: pytest.MonkeyPatch, later: float) -> None:
+    now = clock.monotonic() + later
+    with monkeypatch.context() as patch:
+        patch.setattr(clock, "monotonic", lambda: now)
+        coordinator.round()
+
+
+def times_asked(home: FakeHome) -> int:
+    file = home.folder / "asked"
+    return len(file.read_text()) if file.exists() else 0
+
+
+def test_a_silent_session_without_mail_is_asked_once_and_found_idle(
+    home: FakeHome, lists: Lists, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """After Esc, or when a Stop hook was killed, no hook says that the turn is over."""
+    agent = home.agent("alpha", "working", ago=10.0)
+    home.agent("beta", "idle", ago=10.0)
+    lists(agent, "idle")
+    coordinator = loop.Coordinator(home.root)
+    coordinator.round()
+    keep_house(coordinator, monkeypatch, loop.SILENT - 1)
+    time.sleep(0.3)
+    assert not asked(home), "not silent for long"
+    keep_house(coordinator, monkeypatch, 2 * loop.SILENT)
+    until(lambda: doing(home, agent) == "idle")
+    assert times_asked(home) == 1
+
+
+def test_a_session_that_works_in_silence_is_asked_again_only_once_it_has_said_something(
+    home: FakeHome, lists: Lists, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    agent = home.agent("alpha", "working", ago=10.0)
+    lists(agent, "busy")
+    coordinator = loop.Coordinator(home.root)
+    for later in range(5):
+        keep_house(coordinator, monkeypatch, later * (loop.SILENT + 1))
+    until(lambda: times_asked(home) == 1)
+    state = store.load_state(home.root, agent["key"])
+    assert state is not None
+    store.save_state(home.root, agent["key"], {**state, "since": state["since"] + 1.0})
+    for later in range(5, 9):
+        keep_house(coordinator, monkeypatch, later * (loop.SILENT + 1))
+    until(lambda: times_asked(home) == 2)
+    time.sleep(0.3)
+    assert times_asked(home) == 2
+    assert doing(home, agent) == "working"

@@ -57,6 +57,8 @@ STRAY = 60.0
 """Seconds after which a temporary file is a killed writer's."""
 UNBORN = 600.0
 """Seconds a launch may take until the session has reported in; it gives up by itself long before."""
+SILENT = 60.0
+"""Seconds without a word of its hooks or in its transcript after which it is asked whether a session without mail still works."""
 REMEMBERED = 86_400.0
 """Seconds that an ended subagent is remembered: until then a late message is refused by the right rule."""
 
@@ -145,8 +147,7 @@ class Coordinator:
     def _act(self, agent: Agent, box: Mailbox, state: State) -> None:
         """Start the slow step that the rules ask for, one at a time for each agent."""
         key = agent["key"]
-        job = self._jobs.get(key)
-        if job is not None and not job.done():
+        if self._busy(key):
             return
         self._jobs.pop(key, None)
         now = clock.now()
@@ -179,7 +180,14 @@ class Coordinator:
             }[step]
             if step == "check":
                 memory.checked(now)
-            self._jobs[key] = self._pool.submit(self._guarded, key, lambda: work(key))
+            self._begin(key, work)
+
+    def _busy(self, key: str) -> bool:
+        job = self._jobs.get(key)
+        return job is not None and not job.done()
+
+    def _begin(self, key: str, work: Callable[[str], None]) -> None:
+        self._jobs[key] = self._pool.submit(self._guarded, key, lambda: work(key))
 
     def _resume(self, key: str) -> None:
         Resumer(self._root, self._config).resume(key)
@@ -291,6 +299,8 @@ class Coordinator:
             or (agent is not None and agent["retire"])
         ):
             bell.announce(self._root, key)
+        elif self._memory_of(key).fell_silent(store.load_state(self._root, key)) and not self._busy(key):
+            self._begin(key, self._check)
         self._keep_subagents(key)
         for folder in (
             box.folder,
@@ -355,6 +365,7 @@ class _Memory:
         self._checks = 0
         self._checked_at: float | None = None
         self._resume: tuple[float, float] | None = None
+        self._silent: tuple[tuple[float, int], float] | None = None
 
     def transcript_moved(self, state: State | None) -> bool:
         """Whether a transcript grew since the last look, or the last look is old enough for a lease to have ended."""
@@ -364,6 +375,20 @@ class _Memory:
             self._sizes, self._settled = sizes, now
             return True
         return False
+
+    def fell_silent(self, state: State | None) -> bool:
+        """Whether a session that works by its hooks has said nothing for long; told once for each silence."""
+        if state is None or state["doing"] not in ("working", "blocked"):
+            self._silent = None
+            return False
+        now, last = clock.monotonic(), (state["since"], transcript.size(state["transcript"]))
+        if self._silent is None or self._silent[0] != last:
+            self._silent = (last, now)
+            return False
+        over = now - self._silent[1] > SILENT
+        if over:
+            self._silent = (last, math.inf)
+        return over
 
     def see(self, doing: str, now: float) -> None:
         """Note since when an agent is lost."""
