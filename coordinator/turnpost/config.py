@@ -22,7 +22,7 @@ from dataclasses import dataclass
 from typing import ClassVar
 
 from turnpost import toml_file
-from turnpost.core import finals, outbox, subagents
+from turnpost.core import finals, outbox, rules, subagents
 
 FILE = "config.toml"
 RULE = "config"
@@ -32,7 +32,7 @@ _RANGES = {
     "mailbox_size": (1, 100_000),
     "subagent_body_bytes": (1, 9_000),
     "subagent_mailbox_size": (1, 1_000),
-    "hold_step_seconds": (0.1, finals.LONGEST),
+    "hold_step_seconds": (0.1, rules.HOLDING),
     "resume_attempts": (1, 100),
     "resume_backoff_seconds": (0.05, 600.0),
     "resume_confirm_seconds": (1.0, 600.0),

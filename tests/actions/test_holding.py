@@ -13,6 +13,7 @@ import pytest
 from tests.actions.fakes import FOREIGN, PERSON, FakeHome
 from turnpost.actions import agents, coordinating, holding, inbox, launching, receipts, sending, stopping
 from turnpost.core import bell, files, outbox, registry, store
+from turnpost.core import home as places
 from turnpost.core.errors import HarnessError, NotFound, Refused, UsageError
 from turnpost.core.sender import Speaker
 
@@ -245,3 +246,12 @@ def test_an_agent_is_known_by_its_session_id_too(home: FakeHome, digits: int) ->
     assert (woken.target, woken.forked) == ("alpha", False)
     sent = sending.send(home.root, [session_id], "hello", speaker=PERSON)
     assert [one.name for one in sent.recipients] == ["alpha"]
+
+
+def test_a_hold_that_cannot_be_lifted_fails_no_message_that_is_sent(home: FakeHome) -> None:
+    alpha = home.agent("alpha", "idle")
+    (Path(places.agent(home.root, alpha["key"])) / "hold").mkdir()
+    sent = sending.send(home.root, ["alpha"], "hello", speaker=PERSON)
+    (warning,) = [one for one in sent.warnings if "hold" in one]
+    assert warning.startswith("the hold on alpha cannot be lifted (Is a directory")
+    assert receipts.show(home.root, sent.id).receipts["alpha"].state == "queued"

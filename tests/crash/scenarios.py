@@ -20,6 +20,7 @@ from turnpost.core import (
     archive,
     clock,
     files,
+    giving_up,
     home,
     ids,
     mailbox,
@@ -32,7 +33,6 @@ from turnpost.core import (
 )
 from turnpost.core.errors import Refused
 from turnpost.core.sender import Speaker
-from turnpost.service import alerts
 from turnpost.service.loop import Coordinator
 from turnpost.service.reports import send_all
 from turnpost.service.resume import Resumer
@@ -208,7 +208,7 @@ def cancel_again(case: Case) -> None:
 
 
 def give_up(case: Case) -> None:
-    alerts.give_up(case.root, case.agent("alpha")["key"], [case.ids["second"]], "nobody is there")
+    giving_up.give_up(case.root, case.agent("alpha")["key"], [case.ids["second"]], "nobody is there")
 
 
 def told(case: Case, outcome: Outcome) -> None:

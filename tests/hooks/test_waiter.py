@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import os
 import subprocess
+import uuid
 from collections.abc import Iterator
 from pathlib import Path
 from types import SimpleNamespace
@@ -12,7 +13,7 @@ import pytest
 
 from tests.core import spool
 from tests.hooks.driver import FakeSession
-from turnpost.core import bell, clock, files, mailbox, procs, render, rules, store, waiter
+from turnpost.core import bell, clock, files, home, mailbox, procs, render, rules, store, waiter
 
 pytestmark = pytest.mark.process
 
@@ -334,3 +335,15 @@ def _cpu(process: subprocess.Popen[bytes]) -> float:
     for part in shown.strip().split(":"):
         seconds = seconds * 60 + float(part)
     return seconds
+
+
+def test_a_clock_set_back_does_not_keep_the_waiter_of_a_cleared_session(session: FakeSession) -> None:
+    armed = store.load_waiter(session.root, session.key)
+    assert armed is not None
+    armed["since"] += 3_600  # it was armed before the clock was set back
+    files.write(home.agent(session.root, session.key) + "/waiter.json", store.pack(armed))
+    session.start("clear", str(uuid.uuid4()))
+    assert session.settled()
+    sent = send(session, "hello")
+    session.wake()
+    assert session.read == [sent]

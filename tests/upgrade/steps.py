@@ -14,7 +14,11 @@ from typing import Any
 from turnpost.actions import courier, holding, missions, receipts, sending
 from turnpost.core import home, registry, reporting
 from turnpost.core.sender import Speaker
-from turnpost.service import alerts
+
+try:
+    from turnpost.core import giving_up
+except ImportError:  # up to 0.2.0
+    from turnpost.service import alerts as giving_up  # type: ignore[attr-defined, no-redef]
 
 ROOT = home.home()
 
@@ -36,7 +40,7 @@ def cancel(by: str, message_id: str) -> None:
 
 
 def give_up(name: str, message_id: str) -> None:
-    alerts.give_up(ROOT, registry.find(ROOT, name)["key"], [message_id], "its resume failed")
+    giving_up.give_up(ROOT, registry.find(ROOT, name)["key"], [message_id], "its resume failed")
 
 
 def adopt(child: str, parent: str) -> None:

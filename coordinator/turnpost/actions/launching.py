@@ -201,7 +201,7 @@ def _take_back(root: str, agent: Agent) -> None:
     """Free the name. Mail that came meanwhile is kept as undeliverable, and its senders are told."""
     waiting = [entry_id(name) for name in Mailbox(root, agent["key"]).waiting()]
     if waiting:
-        from turnpost.service import alerts
+        from turnpost.core import giving_up
 
-        alerts.give_up(root, agent["key"], waiting, f"the launch of {agent['name']} failed")
+        giving_up.give_up(root, agent["key"], waiting, f"the launch of {agent['name']} failed")
     registry.forget(root, agent)

@@ -145,7 +145,12 @@ def standing(root: str, key: str) -> Standing:
     now = clock.now()
     doing = rules.effective(state, now, state is not None and procs.alive(state["pid"], state["token"]))
     listening = bell.listening(root, key)
-    deaf = doing == "idle" and not listening and state is not None and now - state["since"] > rules.DEAF_GRACE
+    deaf = (
+        doing == "idle"
+        and not listening
+        and state is not None
+        and rules.age(state["since"], now) > rules.DEAF_GRACE
+    )
     return Standing(doing, listening, deaf, box.held(), state, box)
 
 

@@ -114,15 +114,14 @@ def _deliver(
     stands = outbox.send(
         root, message, recipients, limit=limits.mailbox_size, subagent_limit=limits.subagent_mailbox_size
     )
-    if voice.is_person:
-        # After the durable write: a refused message lifts nothing.
-        for agent in (agent for agent in recipients if before[agent["key"]].held):
-            holds.lift(root, agent["key"])
-            audit.acted(root, "release", voice.agent, agent, message=message["id"])
+    # After the durable write: a refused message lifts nothing.
+    held = [agent for agent in recipients if voice.is_person and before[agent["key"]].held]
+    warnings = _lift(root, voice, held, message["id"])
     shown = [
         _shown(agent, before[agent["key"]], message, voice, *stands[agent["key"]]) for agent in recipients
     ]
-    warnings = courier.ensure(root) if any(agent["kind"] != "person" for agent in recipients) else ()
+    if any(agent["kind"] != "person" for agent in recipients):
+        warnings += courier.ensure(root)
     return Sent(
         message["id"],
         message["thread"],
@@ -133,6 +132,21 @@ def _deliver(
         message.get("quiet", False),
         message.get("redacted", 0),
     )
+
+
+def _lift(root: str, voice: Speaker, agents: Sequence[Agent], message_id: str) -> tuple[str, ...]:
+    """Lift the holds on agents; what to tell where that failed: the message is sent all the same."""
+    warnings = []
+    for agent in agents:
+        try:
+            holds.lift(root, agent["key"])
+        except OSError as error:
+            warnings.append(
+                f"the hold on {agent['name']} cannot be lifted ({error.strerror}: {holds.path(root, agent['key'])}); it keeps the message waiting"
+            )
+            continue
+        audit.acted(root, "release", voice.agent, agent, message=message_id)
+    return tuple(warnings)
 
 
 def _shown(

@@ -10,7 +10,6 @@ from __future__ import annotations
 import os
 import threading
 import zipfile
-import zlib
 from typing import TYPE_CHECKING, BinaryIO, NamedTuple
 
 from turnpost.core import clock, fastjson, files, home, ids, mailbox, store, threads
@@ -79,12 +78,9 @@ def names(root: str, day: str) -> list[str]:
 
 
 def is_whole(root: str, day: str) -> bool:
-    """Whether a day's archive can be opened. Looks at its end only."""
-    try:
-        with files.opened(home.packed(root, day)) as file:
-            return zipfile.is_zipfile(file)
-    except (OSError, BadFile):
-        return False
+    """Whether a day's archive can be opened. Looks at its end only, where all is listed."""
+    with _lock:
+        return _open(home.packed(root, day)) is not None
 
 
 def load(root: str, message_id: str) -> Packed | None:
@@ -95,7 +91,8 @@ def load(root: str, message_id: str) -> Packed | None:
             opened = _open(path)
             data = opened.read(message_id) if opened is not None else b"null"
         found = fastjson.loads(data)
-    except (OSError, KeyError, ValueError, RecursionError, EOFError, zlib.error, zipfile.BadZipFile):
+    except Exception as error:  # noqa: BLE001 - a byte that is off makes zipfile raise nearly anything
+        _raise_if_passing(error)
         return None
     record = store.understood(found, f"{path}: {message_id}", _PACKED)
     if (
@@ -182,7 +179,8 @@ def _open(path: str) -> zipfile.ZipFile | None:
     global _last
     try:
         info = os.lstat(path)
-    except OSError:
+    except OSError as error:
+        _raise_if_passing(error)
         return None
     same = (info.st_ino, info.st_size, info.st_mtime_ns)
     if _last is not None and _last[:2] == (path, same):
@@ -190,15 +188,22 @@ def _open(path: str) -> zipfile.ZipFile | None:
     _forget()
     try:
         file = files.opened(path)
-    except (OSError, BadFile):
+    except (OSError, BadFile) as error:
+        _raise_if_passing(error)
         return None
     try:
         opened = zipfile.ZipFile(file)
-    except (OSError, zipfile.BadZipFile):
+    except Exception as error:  # noqa: BLE001 - as in `load`
         file.close()
+        _raise_if_passing(error)
         return None
     _last = (path, same, opened, file)
     return opened
+
+
+def _raise_if_passing(error: Exception) -> None:
+    if isinstance(error, OSError) and files.is_passing(error):
+        raise error
 
 
 def _forget() -> None:

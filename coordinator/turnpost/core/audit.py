@@ -75,7 +75,11 @@ def parent(root: str, key: str) -> str | None:
     owner, tilde, _ = key.partition("~")
     if tilde:
         return owner
-    found = (store.if_known(store.load, home.agent(root, key) + "/agent.json") or {}).get("parent")
+    try:
+        record = store.if_known(store.load, home.agent(root, key) + "/agent.json") or {}
+    except OSError:  # what is told of has been done: that its direction is unknown must not fail it
+        return None
+    found = record.get("parent")
     return found if isinstance(found, str) else None
 
 

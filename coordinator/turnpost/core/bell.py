@@ -30,8 +30,11 @@ def ring(path: str) -> bool:
 
 
 def ring_waiter(root: str, key: str) -> bool:
-    """Wake the agent's waiter; False when it has none that lives."""
-    waiter = store.if_known(store.load_waiter, root, key)
+    """Wake the agent's waiter; False when it has none that lives, or none is known."""
+    try:
+        waiter = store.if_known(store.load_waiter, root, key)
+    except OSError:
+        return False
     return waiter is not None and ring(fifo(root, key, waiter["id"]))
 
 

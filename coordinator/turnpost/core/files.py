@@ -23,6 +23,9 @@ if TYPE_CHECKING:
     from typing import BinaryIO
 
 RECORD_LIMIT = 4 * 1024 * 1024
+_PASSING = (
+    errno.EIO, errno.EMFILE, errno.ENFILE, errno.ENOMEM, errno.ESTALE, errno.ETIMEDOUT, errno.EINTR, errno.EAGAIN,
+)  # fmt: skip
 _NAMES_GO_ALONG = sys.platform.startswith("linux")
 """Whether an fsync of a file also keeps the names it has just got: ext4, XFS, btrfs and F2FS all write them with it."""
 _counter = 0
@@ -53,6 +56,11 @@ def names(path: str) -> list[str]:
     except (FileNotFoundError, NotADirectoryError):
         return []
     return sorted(name for name in found if name[0] != ".")
+
+
+def is_passing(error: OSError) -> bool:
+    """Whether an error tells nothing of a file: not that it is missing, nor that it is damaged. It may be read a moment later."""
+    return error.errno in _PASSING
 
 
 def exists(path: str) -> bool:

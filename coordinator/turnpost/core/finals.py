@@ -14,7 +14,6 @@ if TYPE_CHECKING:
 
 STEP = 30.0
 """Seconds of one step, unless the person set another number. The Stop hook's own time limit must be longer."""
-LONGEST = 50.0
 LOOK = 0.1
 
 
@@ -26,7 +25,7 @@ def switch_on(root: str, key: str, seconds: float) -> None:
 def step(root: str, key: str) -> float:
     """Seconds of one step of this agent."""
     found = store.if_known(store.load, home.hold_final(root, key), {"seconds": float})
-    return min(float(found["seconds"]) if found else STEP, LONGEST)
+    return min(float(found["seconds"]) if found else STEP, rules.HOLDING)
 
 
 def wait(root: str, key: str) -> list[str]:

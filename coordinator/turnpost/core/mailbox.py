@@ -70,7 +70,8 @@ class Mailbox:
     def place(self, message: Message, waiting: list[str]) -> str:
         """The path of the entry that puts a message at the end of the queue, after all that is `waiting`."""
         last = [name for names in (waiting, self.in_flight()) for name in names[-1:]]
-        sequence = 1 + max((int(name[:10]) for name in last), default=0)
+        # Behind the last number there is, which only a planted name has, the ids keep the order.
+        sequence = min(1 + max((int(name[:10]) for name in last), default=0), 10**10 - 1)
         flags = ("u" if message["urgent"] or "~" in self.key else "") + ("q" if message.get("quiet") else "")
         return f"{self.queue}/{sequence:010d}-{message['id']}" + (f"-{flags}" if flags else "")
 
@@ -96,8 +97,8 @@ class Mailbox:
         for name in self._claimable(want):
             try:
                 message, receipt = load_message(self.root, entry_id(name)), self._receipt(self.queue, name)
-            except Newer:
-                continue  # it waits for a newer turnpost, and the others do not wait for it
+            except (Newer, OSError):
+                continue  # it waits for a newer turnpost, or a better moment, and the others do not wait for it
             if message is None:
                 self._set_aside(name)
                 continue
@@ -123,6 +124,10 @@ class Mailbox:
             except (BadFile, IsADirectoryError):  # planted under the entry's name
                 self._set_aside(name)
                 continue
+            except OSError:
+                if not blocks:
+                    raise
+                break  # what was claimed before must enter all the same
             audit.moved(
                 self.root,
                 "claim",
@@ -142,7 +147,7 @@ class Mailbox:
             try:
                 message = load_message(self.root, entry_id(name))
                 nudges = self._receipt(self.queue, name).get("nudges", 0)
-            except Newer:
+            except (Newer, OSError):
                 continue
             if message is not None and nudges < rules.NUDGES and text.tagged(message["body"]):
                 found.append(name)
@@ -168,9 +173,10 @@ class Mailbox:
         changed: list[Receipt] = []
         now = clock.now()
         for name in self.in_flight():
-            receipt = store.if_known(self._receipt, self.claimed, name)
-            if receipt is None:
-                continue
+            try:
+                receipt = self._receipt(self.claimed, name)
+            except (Newer, OSError):
+                continue  # what is not known now proves nothing
             if receipt["state"] == "read":
                 # Killed between the two steps of `_finish`: what proved it is no longer in the receipt.
                 self._finish(self.claimed, name, receipt)
@@ -182,7 +188,10 @@ class Mailbox:
                 claim["until"] = now + rules.LEASE  # the clock was set back: it runs anew, and not until then
                 files.write(f"{self.claimed}/{name}", store.pack(receipt), durable=False)
             alive = claim is not None and procs.alive(claim["pid"], claim["token"])
-            seen, current = self._proof(receipt, state)
+            try:
+                seen, current = self._proof(receipt, state)
+            except OSError:
+                continue
             verdict = rules.settle(receipt, seen, alive=alive, current=current, state=state, now=now)
             if verdict == "read":
                 receipt.update({"state": "read", "delivered_at": seen.delivered_at, "read_at": seen.read_at})
@@ -282,11 +291,11 @@ class Mailbox:
         return [receipt for receipt in found if receipt is not None]
 
     def _is_known(self, folder: str, name: str) -> bool:
-        """Whether neither an entry nor its message is of a newer turnpost."""
+        """Whether an entry and its message can be read now, and neither is of a newer turnpost."""
         try:
             load_message(self.root, entry_id(name))
             self._receipt(folder, name)
-        except Newer:
+        except (Newer, OSError):
             return False
         return True
 
@@ -317,7 +326,7 @@ class Mailbox:
             receipt = store.if_known(self._receipt, self.claimed, name)
             if receipt is None:
                 continue
-            quiet_for = now - max(state["since"], receipt["claimed_at"] or 0)
+            quiet_for = min(rules.age(state["since"], now), rules.age(receipt["claimed_at"] or 0, now))
             if receipt.get("reminders", 0) < rules.REMINDERS and quiet_for > rules.REMIND:
                 found.append(name)
         return found

@@ -4,8 +4,8 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING
 
-from turnpost.core import audit, mailbox, outbox, registry, store, subagents, text
-from turnpost.core.errors import TurnpostError
+from turnpost.core import audit, outbox, registry, store, subagents, text
+from turnpost.core.errors import LockBusy, TurnpostError
 
 if TYPE_CHECKING:
     from collections.abc import Sequence
@@ -30,19 +30,11 @@ def send(
     return message
 
 
-def undeliverable(root: str, key: str, message_ids: Sequence[str], reason: str) -> None:
-    """Tell the senders of messages that were given up: one alert each. Whom it could not be sent to stands in the log.
+def tell(root: str, key: str, sender_key: str, message_ids: Sequence[str], reason: str, alert: str) -> None:
+    """Send the one alert to one sender, under its id. Where that is refused it stands in the log. Raises LockBusy.
 
     An alert that cannot be delivered raises no alert: two dead agents would report each other for ever.
     """
-    for sender_key, ids in by_sender(root, message_ids).items():
-        tell(root, key, sender_key, ids, reason)
-
-
-def tell(
-    root: str, key: str, sender_key: str, message_ids: Sequence[str], reason: str, alert: str | None = None
-) -> None:
-    """Send the one alert to one sender; `alert` is its id, when it was given beforehand."""
     sender = (
         store.if_known(registry.person, root)
         if sender_key == registry.PERSON
@@ -53,18 +45,10 @@ def tell(
     body = f"Not delivered to {_name(root, key)}, given up: {', '.join(message_ids)}.\nReason: {text.clean(reason)[0]}"
     try:
         send(root, [sender], body, message_id=alert)
+    except LockBusy:
+        raise
     except TurnpostError as error:
         audit.write(root, "alert-failed", to=sender["name"], error=error.message)
-
-
-def by_sender(root: str, message_ids: Sequence[str]) -> dict[str, list[str]]:
-    """Messages by the keys of their senders, without turnpost's own."""
-    found: dict[str, list[str]] = {}
-    for message_id in message_ids:
-        message = mailbox.load_message(root, message_id)
-        if message is not None and message["sender"]["kind"] != "system":
-            found.setdefault(message["sender"]["key"], []).append(message_id)
-    return found
 
 
 def _name(root: str, key: str) -> str:

@@ -19,6 +19,8 @@ LEASE = 15.0
 """Seconds a claim holds without its mark in the transcript. A text is there within a second or was lost."""
 STOP_BLOCKS = 5
 """Stop hooks of one turn that may block. The harness ignores the ninth; other people's hooks count too."""
+HOLDING = 50.0
+"""Seconds that one step of a Stop hook may hold a turn's end back at most."""
 START_GRACE = 15.0
 """Seconds a session that starts may take to its first prompt before it counts as idle."""
 IDLE_DOUBT = 1.5
@@ -45,6 +47,15 @@ DELIVERIES = 5
 """Times a message is handed over without proof before it counts as undeliverable."""
 
 
+def age(moment: float, now: float) -> float:
+    """Seconds since a moment in a record. One from the future was written before the clock was set back: it is for ever ago.
+
+    A record may be a little younger than the `now` that it is held against.
+    """
+    passed = now - moment
+    return max(0.0, passed) if passed > -1.0 else float("inf")
+
+
 def effective(state: State | None, now: float, alive: bool) -> Doing:
     """What the session does, given what its hooks recorded and whether its process lives."""
     if state is None:
@@ -53,7 +64,7 @@ def effective(state: State | None, now: float, alive: bool) -> Doing:
         return "stopped"
     if not alive:
         return "starting" if _resume_pending(state, now) else "lost"
-    if state["doing"] == "starting" and now - state["since"] > START_GRACE:
+    if state["doing"] == "starting" and age(state["since"], now) > START_GRACE:
         return "idle"
     return state["doing"]
 
@@ -85,7 +96,7 @@ def waiter_takes(
     only a record that is clearly older than the waiter shows a failure then. With a waiter armed by a prompt a turn
     begins, whose hook may not have recorded it yet. While a Stop hook holds the turn's end, it takes what comes itself.
     """
-    if held or state is None or now < state.get("holding", 0.0):
+    if held or state is None or 0.0 < state.get("holding", 0.0) - now <= HOLDING:
         return False
     doing = effective(state, now, True)
     if armed_by_prompt and state["since"] < armed_at and now - armed_at < START_GRACE:
@@ -116,7 +127,7 @@ def settle(
         return "requeue"
     if seen.at >= 0:
         # In a conversation that was cleared away nobody will read it; a fresh copy may still be writing its history.
-        cleared = state is not None and (state["source"] == "clear" or now - state["since"] > 2 * LEASE)
+        cleared = state is not None and (state["source"] == "clear" or age(state["since"], now) > 2 * LEASE)
         return "requeue" if not current and cleared else "delivered"
     if claim is None:
         return "requeue"
@@ -181,16 +192,16 @@ def next_step(
     if resume and not resume["pending"]:
         if resume["tries"] >= attempts:
             return "give-up"
-        if now < resume["next"]:
+        if resume["at"] <= now < resume["next"]:
             return "none"
-    age = now - state["since"]
+    quiet = age(state["since"], now)
     if doing in ("stopped", "lost"):
         # Killed, a background session is brought back by its service; a resume beside that would make a copy.
         patience = 0.0 if doing == "stopped" else RESPAWN if background else LOST_DOUBT
         return "resume" if lost_for >= patience else "none"
     if doing == "idle":
-        return _wake_step(age, listening, background)
-    return "check" if age > CHECK and checked_for > CHECK else "none"
+        return _wake_step(quiet, listening, background)
+    return "check" if quiet > CHECK and checked_for > CHECK else "none"
 
 
 def without_resume(step: Step) -> Step:
@@ -200,11 +211,11 @@ def without_resume(step: Step) -> Step:
     return "give-up" if step == "resume" else "none" if step == "restart" else step
 
 
-def _wake_step(age: float, listening: bool, background: bool) -> Step:
+def _wake_step(quiet: float, listening: bool, background: bool) -> Step:
     """What an idle agent with mail needs: its waiter takes it by itself, unless there is none."""
     if listening:
-        return "ring" if age > 1.0 else "none"
-    return "restart" if background and age > DEAF_GRACE else "none"
+        return "ring" if quiet > 1.0 else "none"
+    return "restart" if background and quiet > DEAF_GRACE else "none"
 
 
 def backoff(tries: int, base: float) -> float:
@@ -214,4 +225,4 @@ def backoff(tries: int, base: float) -> float:
 
 def _resume_pending(state: State, now: float) -> bool:
     resume = state.get("resume")
-    return bool(resume and resume["pending"] and now - resume["at"] < RESUME_PENDING)
+    return bool(resume and resume["pending"] and age(resume["at"], now) < RESUME_PENDING)

@@ -63,11 +63,16 @@ def load_waiter(root: str, key: str) -> Waiter | None:
 def load(path: str, kind: dict[str, Any] = ANY) -> dict[str, Any] | None:
     """A JSON record; None when it is missing, damaged, not of this kind (see `fits`), or no plain file of ours.
 
-    Raises Newer for one that a newer turnpost wrote: what is damaged is made anew, and that one must stay.
+    What is damaged is made anew or set aside. So this raises Newer for one that a newer turnpost wrote, and OSError where
+    nothing is known of it: too many open files, a disk that fails.
     """
     try:
         found = fastjson.loads(files.read(path))
-    except (OSError, ValueError, RecursionError, BadFile):
+    except OSError as error:
+        if files.is_passing(error):
+            raise
+        return None
+    except (ValueError, RecursionError, BadFile):
         return None
     return understood(found, path, kind)
 

@@ -9,7 +9,7 @@ from __future__ import annotations
 
 import os
 
-from turnpost.core import clock, commands, files, home, mailbox, procs, registry, store
+from turnpost.core import clock, commands, files, home, mailbox, procs, registry, rules, store
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
@@ -66,16 +66,20 @@ def start(root: str, key: str, *, about: str, state: State, transcript: str) -> 
     files.touch(home.running(root, owner))
 
 
-def end(root: str, key: str, state: State) -> list[str]:
-    """Record that a subagent has ended, and take what still waits out for good; those messages. Holding its lock.
+def end(root: str, key: str, state: State) -> bool:
+    """Record that a subagent has ended, and take what still waits out for good; whether there was any. Holding its lock.
 
-    They stay to be seen, and are never given to another.
+    It stays to be seen, and is never given to another. `giving_up.finish` tells who sent it.
     """
     box = mailbox.Mailbox(root, key)
     store.save_state(root, key, store.change_state(state, "stopped"))
     commands.drop(box.folder, lasting=True)
     left = [mailbox.entry_id(name) for name in box.waiting()]
-    return [message_id for message_id in left if box.end(message_id, "undeliverable", ENDED)]
+    if left:
+        from turnpost.core import giving_up  # seldom: a subagent's end is a hook
+
+        giving_up.end(box, left, ENDED)
+    return bool(left)
 
 
 def load(root: str, key: str) -> Agent | None:
@@ -107,7 +111,7 @@ def lives(root: str, key: str) -> bool:
 def forget(root: str, key: str, *, older_than: float) -> None:
     """Remove what is kept of a subagent that ended so many seconds ago. What is not ours, or not empty, stays."""
     state = store.load_state(root, key)
-    if state is None or clock.now() - state["since"] < older_than:
+    if state is None or rules.age(state["since"], clock.now()) < older_than:
         return
     folder = home.agent(root, key)
     commands.drop(folder, lasting=True)

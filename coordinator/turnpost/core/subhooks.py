@@ -11,13 +11,13 @@ from turnpost.core import (
     files,
     home,
     mailbox,
-    notice,
     render,
     rules,
     sender,
     store,
     subagents,
 )
+from turnpost.core.errors import LockBusy
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
@@ -84,7 +84,7 @@ def at_stop(root: str, key: str, payload: Payload) -> Answer | None:
             more = rules.stop_may_block(state["stops"] + 1, deliver.block_cap())
             room = rules.CONTEXT_UNITS - len(render.WHOLE_REPORT) - 1 if more else rules.REWAKE_UNITS
             blocks = _claim(root, box, state, "subagent-stop", room)
-        left = [] if blocks else subagents.end(root, own, state)
+        left = not blocks and subagents.end(root, own, state)
         flying = bool(box.in_flight())
     subagents.tidy(root, key)
     if blocks:
@@ -93,7 +93,8 @@ def at_stop(root: str, key: str, payload: Payload) -> Answer | None:
         from turnpost.core import bell
 
         bell.announce(root, own)
-    notice.undeliverable(root, own, left, subagents.ENDED)
+    if left:
+        _tell(root, own)
     return None
 
 
@@ -127,9 +128,20 @@ def at_agents_stop(root: str, key: str, payload: Payload) -> None:
     for own in subagents.running(root, key):
         with mailbox.Mailbox(root, own).lock():
             state = store.load_state(root, own)
-            left = subagents.end(root, own, state) if state is not None else []
-        notice.undeliverable(root, own, left, subagents.ENDED)
+            left = state is not None and subagents.end(root, own, state)
+        if left:
+            _tell(root, own)
     subagents.tidy(root, key)
+
+
+def _tell(root: str, own: str) -> None:
+    """Tell who wrote what was given up, unless a mailbox is locked: the coordinator does it then."""
+    from turnpost.core import giving_up
+
+    try:
+        giving_up.finish(root, own)
+    except LockBusy:
+        pass
 
 
 def _claim(root: str, box: mailbox.Mailbox, state: State, boundary: Boundary, room: int) -> list[str]:

@@ -49,8 +49,9 @@ def size(path: str) -> int:
 
 
 def look(path: str, message_ids: list[str], offset: int) -> dict[str, Seen]:
-    """What the transcript shows of each message from `offset` on. A missing or unreadable file shows nothing.
+    """What the transcript shows of each message from `offset` on. A missing file, or none of ours to read, shows nothing.
 
+    Raises OSError where nothing is known of it: what could not be looked at must not count as not there.
     A subagent's conversation is in a file of its own; in its session's, what it said is beside the conversation.
     """
     aside = os.path.basename(os.path.dirname(path)) == "subagents"
@@ -60,8 +61,9 @@ def look(path: str, message_ids: list[str], offset: int) -> dict[str, Seen]:
             _take_in(line, at, seen, aside)
             if all(one.read_at is not None for one in seen.values()):
                 break
-    except OSError:
-        pass
+    except OSError as error:
+        if files.is_passing(error):
+            raise
     return seen
 
 

@@ -117,7 +117,7 @@ def _take_over(root: str, key: str, waiter: Waiter, payload: deliver.Payload) ->
         if state is None or state["session_id"] != waiter["session_id"]:
             return False
         older = store.load_waiter(root, key)
-        if older is not None and older["since"] > waiter["since"] and bell.listening(root, key):
+        if older is not None and _armed(older) > _armed(waiter) and bell.listening(root, key):
             return False
         files.write(box.folder + "/waiter.json", store.pack(waiter), durable=False)
         begun = payload.get("hook_event_name") == "UserPromptSubmit"
@@ -126,6 +126,12 @@ def _take_over(root: str, key: str, waiter: Waiter, payload: deliver.Payload) ->
     if older is not None:
         bell.ring(bell.fifo(root, key, older["id"]))
     return True
+
+
+def _armed(waiter: Waiter) -> float:
+    """When a waiter began, by the clock that nobody sets; every process of a machine sees the same one."""
+    moment = waiter["id"].rpartition("-")[2]
+    return int(moment) / 1000 if moment.isascii() and moment.isdigit() else 0.0
 
 
 def _listen(root: str, key: str, waiter: Waiter, fd: int, payload: deliver.Payload) -> str:
@@ -173,9 +179,10 @@ def _try(box: Mailbox, waiter: Waiter, event: str, transcript: str) -> str:
             if waiter["harness_pid"] and state["pid"] != waiter["harness_pid"]:
                 return ""  # this process has gone on to another conversation
             now = clock.now()
+            armed_at = now - (clock.monotonic() - _armed(waiter))  # as the clock shows that moment now
             if not rules.waiter_takes(
                 state, armed_by_stop=event == "Stop", armed_by_prompt=event == "UserPromptSubmit",
-                armed_at=waiter["since"], held=box.held(), now=now,
+                armed_at=armed_at, held=box.held(), now=now,
             ):  # fmt: skip
                 return ""
             if box.in_flight():

@@ -116,7 +116,7 @@ def _take(lock: str) -> None:
 
 def _stale(lock: str) -> bool:
     try:
-        return clock.now() - os.stat(lock).st_mtime > _STALE_SECONDS
+        return not 0 <= clock.now() - os.stat(lock).st_mtime <= _STALE_SECONDS
     except OSError:
         return False
 

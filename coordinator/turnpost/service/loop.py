@@ -16,6 +16,7 @@ from turnpost.core import (
     clock,
     deliver,
     files,
+    giving_up,
     home,
     mailbox,
     missions,
@@ -32,7 +33,6 @@ from turnpost.core.archive import Keeping
 from turnpost.core.errors import HarnessError, Newer
 from turnpost.core.mailbox import Mailbox
 from turnpost.harness import Claude
-from turnpost.service import alerts
 from turnpost.service.archiving import Archivist
 from turnpost.service.reports import send_all
 from turnpost.service.resume import Resumer, runs, wait_until
@@ -132,7 +132,7 @@ class Coordinator:
         if reports:
             send_all(self._root, agent)
         if spent:
-            alerts.give_up(
+            giving_up.give_up(
                 self._root,
                 key,
                 spent,
@@ -150,19 +150,19 @@ class Coordinator:
         if self._busy(key):
             return
         self._jobs.pop(key, None)
-        now = clock.now()
+        now, tick = clock.now(), clock.monotonic()
         memory = self._memory_of(key)
         alive = procs.alive(state["pid"], state["token"])
         doing = rules.effective(state, now, alive)
-        memory.see(doing, now)
+        memory.see(doing, tick)
         listening = doing == "idle" and bell.listening(self._root, key)
         over = missions.over(self._root, agent)
         # A mission's end is never lifted: mail behind it waits for nobody, held and quiet mail neither.
         pressing, held = (bool(box.waiting()), False) if over else (box.pressing(state), box.held())
         step = rules.next_step(
             state, doing, pressing=pressing, held=held, listening=listening, background=agent["background"],
-            retire=bool(agent["retire"]), attempts=self._config.resume_attempts, lost_for=memory.lost_for(now), checked_for=memory.checked_for(now), now=now,
-            orphan_for=memory.orphan_for(state, now),
+            retire=bool(agent["retire"]), attempts=self._config.resume_attempts, lost_for=memory.lost_for(tick), checked_for=memory.checked_for(tick), now=now,
+            orphan_for=memory.orphan_for(state, tick),
         )  # fmt: skip
         step = rules.without_resume(step) if over else step
         if step == "ring":
@@ -179,7 +179,7 @@ class Coordinator:
                 "check": self._check,
             }[step]
             if step == "check":
-                memory.checked(now)
+                memory.checked(tick)
             self._begin(key, work)
 
     def _busy(self, key: str) -> bool:
@@ -248,7 +248,7 @@ class Coordinator:
             if state is not None:
                 state["resume"] = None
                 store.save_state(self._root, key, state)
-        alerts.give_up(self._root, key, ids, reason)
+        giving_up.give_up(self._root, key, ids, reason)
 
     def _give_up_ended(self, key: str, box: Mailbox) -> None:
         """A subagent is resumed by nobody: what waits for one that has ended, or went with its session, is given up."""
@@ -256,7 +256,7 @@ class Coordinator:
             ended = not subagents.lives(self._root, key)
             waiting = [mailbox.entry_id(name) for name in box.waiting()] if ended else []
         if waiting:
-            alerts.give_up(self._root, key, waiting, subagents.ENDED)
+            giving_up.give_up(self._root, key, waiting, subagents.ENDED)
 
     def _keep_house(self) -> None:
         """Finish sends that were killed, and go on with the housekeeping; at the start with all of it."""
@@ -310,7 +310,7 @@ class Coordinator:
             box.folder + "/given-up",
         ):
             files.sweep(folder, STRAY)
-        alerts.finish(self._root, key)
+        giving_up.finish(self._root, key)
         bell.sweep(self._root, key)
 
     def _forget_unborn(self, agent: Agent) -> None:
@@ -320,7 +320,9 @@ class Coordinator:
             return
         box = Mailbox(self._root, agent["key"])
         if waiting := [mailbox.entry_id(name) for name in box.waiting()]:
-            alerts.give_up(self._root, agent["key"], waiting, f"the launch of {agent['name']} was broken off")
+            giving_up.give_up(
+                self._root, agent["key"], waiting, f"the launch of {agent['name']} was broken off"
+            )
         with files.Lock(self._root + "/registry.lock", 5.0), box.lock(1.0):
             if not box.waiting():  # else somebody wrote just now, and is told the next time
                 registry.forget(self._root, agent)
@@ -331,7 +333,7 @@ class Coordinator:
             box = Mailbox(self._root, key)
             for folder in (box.folder, box.queue, box.claimed, box.folder + "/given-up"):
                 files.sweep(folder, STRAY)
-            alerts.finish(self._root, key)
+            giving_up.finish(self._root, key)
             if box.waiting() or box.in_flight():
                 bell.announce(self._root, key)
             elif not subagents.lives(self._root, key):
@@ -351,12 +353,12 @@ class Coordinator:
         except Exception as error:  # noqa: BLE001 - the last guard: one agent's bad record must not stop everybody's mail
             audit.write(self._root, "trouble", about=what, error=str(error), kind=type(error).__name__)
             if isinstance(error, HarnessError):  # no claude, or a broken one: ask less often
-                self._memory_of(what).checked(clock.now())
+                self._memory_of(what).checked(clock.monotonic())
         return WAITING
 
 
 class _Memory:
-    """What the coordinator remembers of an agent between rounds; losing it costs only time."""
+    """What the coordinator remembers of an agent between rounds; losing it costs only time. `now` is `clock.monotonic`'s."""
 
     def __init__(self) -> None:
         self._sizes: tuple[object, ...] = ()

@@ -153,6 +153,8 @@ def _record(root: str) -> str:
 def _spawn(root: str) -> None:
     """Start a coordinator of its own session and folder, so that neither a terminal's end nor an agent's takes it along."""
     now = clock.now()
+    # A stop calls off who was spawned before it. After the clock was set back it would call this one off as well.
+    files.unlink(_stopped(root))
     environment = {**clean_environment(os.environ), "TURNPOST_HOME": root, SPAWNED: repr(now)}
     process = subprocess.Popen(
         [sys.executable, "-m", "turnpost", "coordinator", "run"],
