@@ -11,7 +11,7 @@ import pytest
 
 from tests.actions.fakes import PERSON, FakeHome
 from turnpost.actions import agents, sending
-from turnpost.core import clock, deliver, store
+from turnpost.core import clock, deliver, rules, store
 from turnpost.core import home as places
 from turnpost.core.records import TYPE_CHECKING
 from turnpost.service import loop
@@ -131,10 +131,10 @@ def test_a_silent_session_without_mail_is_asked_once_and_found_idle(
     lists(agent, "idle")
     coordinator = loop.Coordinator(home.root)
     coordinator.round()
-    keep_house(coordinator, monkeypatch, loop.SILENT - 1)
+    keep_house(coordinator, monkeypatch, rules.SILENT - 1)
     time.sleep(0.3)
     assert not asked(home), "not silent for long"
-    keep_house(coordinator, monkeypatch, 2 * loop.SILENT)
+    keep_house(coordinator, monkeypatch, 2 * rules.SILENT)
     until(lambda: doing(home, agent) == "idle")
     assert times_asked(home) == 1
 
@@ -146,13 +146,13 @@ def test_a_session_that_works_in_silence_is_asked_again_only_once_it_has_said_so
     lists(agent, "busy")
     coordinator = loop.Coordinator(home.root)
     for later in range(5):
-        keep_house(coordinator, monkeypatch, later * (loop.SILENT + 1))
+        keep_house(coordinator, monkeypatch, later * (rules.SILENT + 1))
     until(lambda: times_asked(home) == 1)
     state = store.load_state(home.root, agent["key"])
     assert state is not None
     store.save_state(home.root, agent["key"], {**state, "since": state["since"] + 1.0})
     for later in range(5, 9):
-        keep_house(coordinator, monkeypatch, later * (loop.SILENT + 1))
+        keep_house(coordinator, monkeypatch, later * (rules.SILENT + 1))
     until(lambda: times_asked(home) == 2)
     time.sleep(0.3)
     assert times_asked(home) == 2

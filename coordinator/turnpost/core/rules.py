@@ -37,6 +37,8 @@ RESUME_ORPHAN = 5.0
 """Seconds a session may take to show itself after a resume whose coordinator was killed: a second one makes a copy."""
 CHECK = 2.0
 """Seconds a message waits for a working agent before Claude Code is asked whether it really works."""
+SILENT = 60.0
+"""Seconds without a word of its hooks or in its transcript after which it is asked whether a session without mail still works."""
 REMIND = 20.0
 """Seconds after which an idle agent is reminded of a message that entered but was not answered."""
 REMINDERS = 3

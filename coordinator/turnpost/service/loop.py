@@ -57,8 +57,6 @@ STRAY = 60.0
 """Seconds after which a temporary file is a killed writer's."""
 UNBORN = 600.0
 """Seconds a launch may take until the session has reported in; it gives up by itself long before."""
-SILENT = 60.0
-"""Seconds without a word of its hooks or in its transcript after which it is asked whether a session without mail still works."""
 REMEMBERED = 86_400.0
 """Seconds that an ended subagent is remembered: until then a late message is refused by the right rule."""
 
@@ -387,7 +385,7 @@ class _Memory:
         if self._silent is None or self._silent[0] != last:
             self._silent = (last, now)
             return False
-        over = now - self._silent[1] > SILENT
+        over = now - self._silent[1] > rules.SILENT
         if over:
             self._silent = (last, math.inf)
         return over
