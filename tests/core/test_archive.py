@@ -150,6 +150,9 @@ def test_a_day_with_a_message_that_is_not_over_stays_as_it_is(
         files.move(folder + "/message.json", f"{home.outbox(root)}/{late['id']}.json")
     elif waits == "asked":
         question = {**late, "kind": "question", "to": [registry.party(registry.person(root))]}
+        files.write(
+            folder + "/person.json", files.read(f"{folder}/{one['key']}.json")
+        )  # seen, and not answered
         files.write(folder + "/message.json", store.pack(question))
         files.mkdir(home.asked(root))
         files.touch(f"{home.asked(root)}/{late['id']}")

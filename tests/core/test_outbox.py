@@ -5,6 +5,7 @@ from __future__ import annotations
 import errno
 import os
 import time
+from contextlib import ExitStack
 from pathlib import Path
 
 import pytest
@@ -299,3 +300,28 @@ def test_behind_a_planted_last_number_messages_wait_in_their_order(
         sent.append(spool.send(root, str(number), one))
         time.sleep(0.002)
     assert [mailbox.entry_id(name) for name in box.waiting()] == sent
+
+
+@pytest.mark.parametrize("damage", ["no queue", "a link for a lock", "a lock that is held"])
+def test_a_recipient_whose_mailbox_cannot_be_used_stops_no_other_recovery(
+    root: str, pair: tuple[Agent, Agent], monkeypatch: pytest.MonkeyPatch, damage: str
+) -> None:
+    one, two = pair
+    first, second = spool.message("to one", one), spool.message("to two", two)
+    for message in (first, second):
+        files.write(f"{home.outbox(root)}/{message['id']}.json", store.pack(message))
+    box = mailbox.Mailbox(root, one["key"])
+    real = files.Lock
+    with ExitStack() as stack:
+        if damage == "no queue":
+            Path(box.queue).rmdir()
+            Path(box.queue).touch()
+        elif damage == "a link for a lock":
+            Path(box.folder + "/lock").symlink_to("/nonexistent")
+        else:
+            stack.enter_context(box.lock())
+            monkeypatch.setattr(files, "Lock", lambda path, _timeout=0.5: real(path, 0.05))
+        assert outbox.recover(root, older_than=0.0) == [second["id"]]
+    assert spool.bodies(root, two) == ["to two"]
+    log = Path(home.log(root)).read_text()
+    assert f'"action":"trouble","about":"{first["id"]}"' in log

@@ -132,3 +132,23 @@ def test_who_wrote_is_told_once_though_their_mailbox_was_locked(tmp_path: Path) 
     for _ in range(2):
         giving_up.finish(root, alpha["key"])
         assert len(box.waiting()) == 1
+
+
+def test_a_message_that_may_not_be_read_for_now_is_not_set_aside(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    there = Spool(tmp_path)
+    shut = there.sent[2]
+    real = files.read
+
+    def read(path: str, limit: int = files.RECORD_LIMIT) -> bytes:
+        if shut in path and path.endswith("/message.json"):
+            raise PermissionError(errno.EACCES, "Permission denied", path)
+        return real(path, limit)
+
+    with monkeypatch.context() as patch:
+        patch.setattr(files, "read", read)
+        (block,) = there.claim()
+    assert mark(there.sent[3]) in block, "the others do not wait for it"
+    (block,) = there.claim()
+    assert mark(shut) in block

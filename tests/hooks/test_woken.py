@@ -107,3 +107,28 @@ def test_where_nothing_can_be_looked_at_the_real_hook_goes_on_in_silence(folder:
         [entry["command"], *entry["args"]], input=b"{}", env={**os.environ, **given}, capture_output=True
     )
     assert (done.returncode, done.stdout, done.stderr) == (0, b"", b"")
+
+
+@pytest.mark.parametrize("what", ["a FIFO", "a link to a device", "a link to a file"])
+def test_what_is_no_file_of_ours_in_the_place_of_a_session_is_not_read(folder: Path, what: str) -> None:
+    flag = wake()
+    place = Path(home.session(home.home(), SESSION))
+    place.unlink()
+    if what == "a FIFO":
+        os.mkfifo(place)
+    elif what == "a link to a device":
+        place.symlink_to("/dev/zero")
+    else:
+        (folder / "key").write_text(KEY)
+        place.symlink_to(folder / "key")
+    assert interpreted(folder), "it knows what to do with that"
+    assert flag.exists()
+
+
+def test_a_variable_of_the_callers_is_not_taken_for_a_session(
+    folder: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    flag = wake()
+    monkeypatch.setenv("key", KEY)
+    assert interpreted(folder, UNKNOWN)
+    assert flag.exists()

@@ -14,7 +14,7 @@ from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 
 from turnpost.core import files
-from turnpost.core.errors import TurnpostError
+from turnpost.core.errors import Newer, TurnpostError
 from turnpost.install import (
     Scope,
     SettingsRefused,
@@ -490,3 +490,16 @@ def test_in_the_home_folder_the_users_file_counts_once(world: Path) -> None:
     install("user", world / "home")
     assert {hook.scope for hook in installed_hooks(world / "home")} == {"user"}
     assert len(installed_hooks(world / "home")) == ENTRIES
+
+
+def test_what_a_newer_turnpost_kept_of_a_file_is_left_and_so_is_the_file(project: Path) -> None:
+    path = settings_of(project, '{"a": 1}')
+    install("project", project)
+    record = Path(backup._record(path))
+    record.write_text(record.read_text().replace('"version": 1', '"version": 2'))
+    path.write_text(path.read_text().replace('"a": 1', '"a": 2'))
+    before = record.read_bytes(), path.read_bytes()
+    for change in (install, uninstall):
+        with pytest.raises(Newer, match="record of version 2"):
+            change("project", project)
+        assert (record.read_bytes(), path.read_bytes()) == before

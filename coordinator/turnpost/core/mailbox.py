@@ -100,7 +100,8 @@ class Mailbox:
             except (Newer, OSError):
                 continue  # it waits for a newer turnpost, or a better moment, and the others do not wait for it
             if message is None:
-                self._set_aside(name)
+                if not self._is_shut(name):
+                    self._set_aside(name)
                 continue
             if receipt["attempts"] >= rules.DELIVERIES:
                 continue  # given up: the coordinator ends it and tells its sender
@@ -382,6 +383,16 @@ class Mailbox:
         elif store.fits(loaded, MESSAGE):
             fresh["queued_at"] = loaded["sent"]
         return fresh
+
+    def _is_shut(self, name: str) -> bool:
+        """Whether an entry's message cannot be read only because somebody took the permission away, which they may give back."""
+        try:
+            files.read(f"{message_folder(self.root, entry_id(name))}/message.json")
+        except PermissionError:
+            return True
+        except (OSError, BadFile):
+            pass
+        return False
 
     def _set_aside(self, name: str) -> None:
         """Keep an entry whose message cannot be read where `doctor` finds it, out of the way of the others."""

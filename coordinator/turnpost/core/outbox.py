@@ -19,7 +19,7 @@ from turnpost.core import (
     text,
     threads,
 )
-from turnpost.core.errors import BadFile, Refused
+from turnpost.core.errors import BadFile, Refused, TurnpostError
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
@@ -144,34 +144,46 @@ def send(
 
 
 def recover(root: str, older_than: float = 10.0) -> list[str]:
-    """Finish sends that were killed between their record and the last queue; the ids that were finished."""
+    """Finish sends that were killed between their record and the last queue; the ids that were finished.
+
+    One that cannot be finished stands in the log, and keeps no other.
+    """
     finished: list[str] = []
     for name in files.names(home.outbox(root)):
         message_id = name.removesuffix(".json")
-        message = store.if_known(mailbox.load_message, root, message_id)
-        # One from the future was sent before the clock was set back.
-        if message is None or 0 <= clock.now() - message["sent"] < older_than:
-            continue
-        with ExitStack() as stack:
-            boxes = [mailbox.Mailbox(root, key) for key in sorted({party["key"] for party in message["to"]})]
-            # A launch that failed has taken its agent away: the others still get theirs.
-            boxes = [box for box in boxes if registry.is_key(box.key) and files.exists(box.queue)]
-            for box in boxes:
-                stack.enter_context(box.lock(5.0))
-            if not files.exists(_under_way(root, message_id)):
-                continue  # its sender was only slow
-            places = {
-                box.key: box.place(message, box.waiting()) if box.receipt(message_id) is None else None
-                for box in boxes
-            }
-            with files.Linked(_under_way(root, message_id)) as record:
-                _spread(root, message, record, places)
-            for box in boxes:
-                audit.moved(root, "send-recovered", message, box.key)
-        for box in boxes:
-            bell.ring_waiter(root, box.key)
-        finished.append(message_id)
+        try:
+            message = store.if_known(mailbox.load_message, root, message_id)
+            # One from the future was sent before the clock was set back.
+            if message is None or 0 <= clock.now() - message["sent"] < older_than:
+                continue
+            if _finished(root, message):
+                finished.append(message_id)
+        except (OSError, TurnpostError) as error:
+            audit.write(root, "trouble", about=message_id, error=str(error), kind=type(error).__name__)
     return finished
+
+
+def _finished(root: str, message: Message) -> bool:
+    """Finish a send; False for one whose sender was only slow."""
+    with ExitStack() as stack:
+        boxes = [mailbox.Mailbox(root, key) for key in sorted({party["key"] for party in message["to"]})]
+        # A launch that failed has taken its agent away: the others still get theirs.
+        boxes = [box for box in boxes if registry.is_key(box.key) and files.exists(box.queue)]
+        for box in boxes:
+            stack.enter_context(box.lock(5.0))
+        if not files.exists(_under_way(root, message["id"])):
+            return False
+        places = {
+            box.key: box.place(message, box.waiting()) if box.receipt(message["id"]) is None else None
+            for box in boxes
+        }
+        with files.Linked(_under_way(root, message["id"])) as record:
+            _spread(root, message, record, places)
+        for box in boxes:
+            audit.moved(root, "send-recovered", message, box.key)
+    for box in boxes:
+        bell.ring_waiter(root, box.key)
+    return True
 
 
 def _spread(root: str, message: Message, record: files.Linked, places: Mapping[str, str | None]) -> None:

@@ -83,12 +83,17 @@ def understood(found: object, path: str, kind: dict[str, Any] = ANY) -> dict[str
         return None
     version = found.get("v")
     if isinstance(version, int) and version > VERSION:
-        raise Newer(
-            f"refused by rule 'newer': {path} is a record of version {version}, and this turnpost knows none above "
-            f"{VERSION}; it was left as it is: upgrade turnpost to the version that wrote it, or a later one",
-            path=path, version=version, known=VERSION,
-        )  # fmt: skip
+        raise newer(path, version)
     return found if fits(found, kind) else None
+
+
+def newer(path: str, version: int, known: int = VERSION) -> Newer:
+    """The refusal of a record of a version that is not known yet."""
+    return Newer(
+        f"refused by rule 'newer': {path} is a record of version {version}, and this turnpost knows none above "
+        f"{known}; it was left as it is: upgrade turnpost to the version that wrote it, or a later one",
+        path=path, version=version, known=known,
+    )  # fmt: skip
 
 
 def if_known(look: Callable[Words, Found], *words: Words.args, **named: Words.kwargs) -> Found | None:

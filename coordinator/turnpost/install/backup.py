@@ -13,8 +13,8 @@ import json
 from dataclasses import dataclass
 from pathlib import Path
 
-from turnpost.core import files
-from turnpost.core.errors import BadFile
+from turnpost.core import files, store
+from turnpost.core.errors import BadFile, Newer
 from turnpost.core.home import home
 
 _VERSION = 1
@@ -46,10 +46,16 @@ def folder() -> str:
 
 
 def load(path: Path) -> Backup | None:
-    """The record for a settings file; None when there is none or it is damaged: then only our own entries can go."""
+    """The record for a settings file; None when there is none or it is damaged: then only our own entries can go.
+
+    Raises Newer for one that a newer turnpost wrote: it alone knows how the file was.
+    """
     try:
         record = json.loads(files.read(_record(path), _LIMIT))
-        if record["version"] != _VERSION or record["path"] != str(path):
+        version = record["version"]
+        if isinstance(version, int) and version > _VERSION:
+            raise store.newer(_record(path), version, _VERSION)
+        if version != _VERSION or record["path"] != str(path):
             return None
         original = record["original"]
         return Backup(
@@ -57,6 +63,8 @@ def load(path: Path) -> Backup | None:
             tuple(str(one) for one in record["written"]),
             bool(record["made_folder"]),
         )
+    except Newer:
+        raise
     except (FileNotFoundError, BadFile, ValueError, KeyError, TypeError):
         return None
 

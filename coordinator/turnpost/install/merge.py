@@ -40,10 +40,12 @@ _HOME = "${TURNPOST_HOME:-%s/turnpost}" % (
 )
 # The prompt hook of a wake has nothing to do but to take a flag away (hooks/user_prompt_submit.py). It stands between a
 # message and its model request, and an interpreter's start is a tenth of the way. `read` fails at a file without a newline,
-# and has read it.
+# and has read it; at a FIFO or a device it would never end.
 _WOKEN = f"""\
 [ "$CLAUDE_CODE_ENTRYPOINT" != cli ] || {{
-    home={_HOME}; read -r key < "$home/sessions/$CLAUDE_CODE_SESSION_ID"; woken=$home/agents/$key/woken
+    home={_HOME}; at=$home/sessions/$CLAUDE_CODE_SESSION_ID; key=
+    [ -L "$at" ] || [ ! -f "$at" ] || [ ! -O "$at" ] || read -r key < "$at"
+    woken=$home/agents/$key/woken
     [ ! -e "$woken" ] || ! /bin/rm "$woken" || exit 0
 }} 2> /dev/null
 {_FRONT}"""

@@ -258,7 +258,7 @@ class Coordinator:
 
     def _keep_house(self) -> None:
         """Finish sends that were killed, and go on with the housekeeping; at the start with all of it."""
-        outbox.recover(self._root)
+        self._guarded("outbox", self._recover)
         self._guarded("archive", self._archive)
         end = clock.processor() + (HOUSEKEEPING * SHARE if self._kept else math.inf)
         chores, self._chores = self._chores or self._housekeeping(), None
@@ -267,16 +267,22 @@ class Coordinator:
                 self._chores = chores  # the rest next time
                 return
 
+    def _recover(self) -> None:
+        outbox.recover(self._root)
+
     def _housekeeping(self) -> Iterator[None]:
         """Clear away what killed processes left, and look at every agent once: the bells are only hints. In small parts."""
-        for folder in (self._root, *(f"{self._root}/{name}" for name in home.SHARED)):
-            files.sweep(folder, STRAY)
-        registry.forget_processes(self._root)
+        self._guarded("home", self._clear_away)
         known: list[Agent] = []
         for key in files.names(home.agents(self._root)):
             self._guarded(key, lambda key=key: self._keep(key, known))  # type: ignore[misc]
             yield
         registry.forget_names(self._root, known)
+
+    def _clear_away(self) -> None:
+        for folder in (self._root, *(f"{self._root}/{name}" for name in home.SHARED)):
+            files.sweep(folder, STRAY)
+        registry.forget_processes(self._root)
 
     def _archive(self) -> None:
         if (self._archiving is None or self._archiving.done()) and self._archivist.due():
