@@ -19,8 +19,10 @@ ROUNDS = 5
 RATIO, ALLOWANCE = 2.0, 1.0
 """How long a run may take beside one without turnpost: so many times as long, and seconds more. A whole run takes under one,
 and a machine under load adds to it what it likes."""
-OWN = re.compile(r"^tmp/claude-|^home/\.cache/claude-cli-nodejs/[^/]+/mcp-logs-turnpost/")
-"""Claude Code's scratch files, and its log of the tool server that the project's registration has it start."""
+OWN = re.compile(
+    r"^tmp/claude-|^home/\.claude/\.last-cleanup$|^home/\.cache/claude-cli-nodejs/[^/]+/mcp-logs-turnpost/"
+)
+"""Claude Code's scratch files, what it does after a while, and its log of the tool server that the project has it start."""
 
 
 def everything(folder: Path) -> set[Path]:

@@ -64,8 +64,7 @@ def test_a_parent_and_two_children_come_to_a_result_in_six_messages(post: Post) 
     lines = sent_between_agents(post)
     assert len(lines) == 6
     for line in lines:
-        receipt = post.receipt(line["to"], line["message"])
-        assert receipt.state == "read"
+        (receipt,) = post.wait_read(line["to"], line["message"])
         # Nothing was decided without it: at most one request was on its way already.
         queued = clock.parse(receipt.queued_at or "")
         carried = next(one for one in post.requests(line["to"]) if one.has(mark(line["message"])))

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import pytest
 
-from tests.real.kit import Post, bodies, until
+from tests.real.kit import PATIENCE, Post, bodies, until
 from turnpost.core.render import mark
 from turnpost.lab.model import ModelRequest, Say, Step
 
@@ -31,6 +31,7 @@ def test_ordinary_messages_come_at_the_turns_end_and_an_urgent_one_with_the_next
     assert bodies(after_stop, [first.id, second.id]) == ["first", "second"]
 
 
+@pytest.mark.timeout(240)
 def test_a_message_in_every_turn_passes_the_cap_on_blocks_and_leaves_one_waiter(post: Post) -> None:
     """Twenty, each sent while the one before is being read; then ten more, each to the idle agent."""
     sent: list[str] = []
@@ -40,7 +41,7 @@ def test_a_message_in_every_turn_passes_the_cap_on_blocks_and_leaves_one_waiter(
         return Say("ok")
 
     post.launch("alpha", *[send_another] * 20)
-    until(lambda: len(sent) == 20, "twenty were sent")
+    until(lambda: len(sent) == 20, "twenty were sent", 2 * PATIENCE)
     receipts = post.assert_read_once("alpha", *sent)
     assert {one.boundary for one in receipts} == {"stop-block", "rewake"}
     assert len(post.requests("alpha")) == 21
