@@ -1,0 +1,126 @@
+"""When and in which order the proof of a read is looked for: an answer that stands only in what is about to be left must not be lost."""
+
+from __future__ import annotations
+
+import os
+from pathlib import Path
+
+import pytest
+
+from tests.core import spool
+from turnpost.core import clock, deliver, fork, mailbox, procs, registry, store, waiter
+from turnpost.core.records import TYPE_CHECKING
+from turnpost.core.render import mark
+
+if TYPE_CHECKING:
+    from turnpost.core.records import Agent, Waiter
+
+FIRST, SECOND = "0b5c0d1e-0000-4000-8000-000000000000", "1b5c0d1e-0000-4000-8000-000000000000"
+
+
+def claimed(root: str, agent: Agent, transcript: Path, session_id: str = FIRST) -> str:
+    """A message that has been handed over to an agent's session."""
+    sent = spool.send(root, "hello", agent)
+    box = mailbox.Mailbox(root, agent["key"])
+    with box.lock():
+        claim = mailbox.make_claim(os.getpid(), str(transcript))
+        assert box.claim("prompt", 9000, claim, recipient="alpha", session_id=session_id)
+    return sent
+
+
+def answer(transcript: Path, message_id: str) -> None:
+    """The message stands in a conversation, and the model has answered."""
+    text = mark(message_id).replace('"', '\\"')
+    with transcript.open("a") as file:
+        file.write(f'{{"type":"user","uuid":"u1","message":{{"content":"{text}"}}}}\n')
+        file.write('{"type":"assistant","uuid":"u2","parentUuid":"u1","message":{"model":"m"}}\n')
+
+
+def progress(root: str, agent: Agent, message_id: str) -> str:
+    found = mailbox.Mailbox(root, agent["key"]).receipt(message_id)
+    assert found is not None
+    return found["state"]
+
+
+@pytest.fixture
+def transcript(tmp_path: Path) -> Path:
+    made = tmp_path / "first.jsonl"
+    made.touch()
+    return made
+
+
+def test_what_a_session_wrote_just_before_it_died_is_still_seen(
+    root: str, pair: tuple[Agent, Agent], transcript: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    state = spool.state(root, pair[0]["key"], FIRST, str(transcript))
+    sent = claimed(root, pair[0], transcript)
+
+    def dies(_pid: int | None, _token: str | None) -> bool:
+        answer(transcript, sent)
+        return False
+
+    box = mailbox.Mailbox(root, pair[0]["key"])
+    with box.lock():
+        monkeypatch.setattr(procs, "alive", dies)
+        box.settle(state)
+    assert progress(root, pair[0], sent) == "read"
+
+
+def test_an_answer_in_a_transcript_that_a_hook_leaves_is_seen_first(
+    root: str, pair: tuple[Agent, Agent], transcript: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setenv("CLAUDE_PID", str(os.getpid()))
+    spool.state(root, pair[0]["key"], FIRST, str(transcript), traced=True)
+    registry.link(root, pair[0], FIRST, os.getpid())
+    sent = claimed(root, pair[0], transcript)
+    answer(transcript, sent)
+    payload = {"session_id": FIRST, "transcript_path": str(tmp_path / "elsewhere.jsonl"), "prompt": "go on"}
+    deliver.at_prompt(root, pair[0]["key"], payload)
+    transcript.unlink()
+    box = mailbox.Mailbox(root, pair[0]["key"])
+    with box.lock():
+        box.settle(store.load_state(root, pair[0]["key"]))
+    assert progress(root, pair[0], sent) == "read"
+
+
+def test_a_fork_that_takes_over_leaves_no_answer_of_the_session_before_unseen(
+    root: str, pair: tuple[Agent, Agent], transcript: Path, tmp_path: Path
+) -> None:
+    owner, copy = pair
+    spool.state(root, owner["key"], FIRST, str(transcript), pid=2**22 + 1)
+    spool.state(root, copy["key"], SECOND, str(tmp_path / "second.jsonl"))
+    sent = claimed(root, owner, transcript)
+    answer(transcript, sent)
+    assert fork.adopt(root, owner["key"], copy["key"])
+    transcript.unlink()
+    assert progress(root, owner, sent) == "read"
+    state = store.load_state(root, owner["key"])
+    assert state is not None
+    assert state["session_id"] == SECOND
+
+
+def test_a_fork_with_mail_of_its_own_takes_nobodys_place(
+    root: str, pair: tuple[Agent, Agent], transcript: Path, tmp_path: Path
+) -> None:
+    owner, copy = pair
+    spool.state(root, owner["key"], FIRST, str(transcript), pid=2**22 + 1)
+    spool.state(root, copy["key"], SECOND, str(tmp_path / "second.jsonl"))
+    spool.send(root, "to the copy", copy)
+    assert not fork.adopt(root, owner["key"], copy["key"])
+    assert spool.bodies(root, copy) == ["to the copy"]
+    assert registry.find(root, "beta")["key"] == copy["key"]
+
+
+def test_a_waiter_whose_session_goes_on_in_another_process_takes_nothing(
+    root: str, pair: tuple[Agent, Agent], transcript: Path
+) -> None:
+    box = mailbox.Mailbox(root, pair[0]["key"])
+    spool.state(root, box.key, FIRST, str(transcript))
+    mine: Waiter = {
+        "v": 1, "id": f"{os.getpid()}-{int(clock.monotonic() * 1000)}", "pid": os.getpid(), "token": None,
+        "session_id": FIRST, "harness_pid": os.getppid(), "since": clock.now(),
+    }  # fmt: skip
+    sent = spool.send(root, "hello", pair[0])
+    assert waiter._try(box, mine, "Stop", str(transcript)) == ""
+    assert progress(root, pair[0], sent) == "queued"
+    assert sent in waiter._try(box, {**mine, "harness_pid": os.getpid()}, "Stop", str(transcript))
