@@ -70,7 +70,7 @@ def test_an_answer_in_a_transcript_that_a_hook_leaves_is_seen_first(
     root: str, pair: tuple[Agent, Agent], transcript: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.setenv("CLAUDE_PID", str(os.getpid()))
-    spool.state(root, pair[0]["key"], FIRST, str(transcript), traced=True)
+    spool.state(root, pair[0]["key"], FIRST, str(transcript), traced=True, doing="working")
     registry.link(root, pair[0], FIRST, os.getpid())
     sent = claimed(root, pair[0], transcript)
     answer(transcript, sent)
