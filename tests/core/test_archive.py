@@ -316,10 +316,22 @@ def test_an_archive_that_does_not_read_as_it_was_written_takes_nothings_place(
 ) -> None:
     messages = a_day(root, *pair)
     before = spool.tree(root)
-    monkeypatch.setattr(zipfile.ZipFile, "testzip", lambda self: "damaged")
-    with pytest.raises(BadFile):
-        pack(root, day_of(messages[0]))
-    assert spool.tree(root) == before
+    verify = archive._verify
+
+    def damaged(path: str, count: int) -> None:
+        data = bytearray(Path(path).read_bytes())
+        data[30 + len(messages[0]["id"]) + 5] ^= 0xFF  # behind the header of the first
+        Path(path).write_bytes(data)
+        verify(path, count)
+
+    def lacking(path: str, count: int) -> None:
+        verify(path, count + 1)
+
+    for fault in (damaged, lacking):
+        monkeypatch.setattr(archive, "_verify", fault)
+        with pytest.raises(BadFile):
+            pack(root, day_of(messages[0]))
+        assert spool.tree(root) == before
 
 
 def test_a_full_disk_leaves_the_folders_and_no_half_archive(

@@ -9,6 +9,7 @@ import pytest
 
 from tests.core import spool
 from turnpost.core import clock, deliver, fork, mailbox, procs, registry, store, waiter
+from turnpost.core.errors import LockBusy
 from turnpost.core.records import TYPE_CHECKING
 from turnpost.core.render import mark
 
@@ -124,3 +125,17 @@ def test_a_waiter_whose_session_goes_on_in_another_process_takes_nothing(
     assert waiter._try(box, mine, "Stop", str(transcript)) == ""
     assert progress(root, pair[0], sent) == "queued"
     assert sent in waiter._try(box, {**mine, "harness_pid": os.getpid()}, "Stop", str(transcript))
+
+
+def test_what_has_no_room_in_context_is_claimed_by_nobody_beside_another(
+    root: str, pair: tuple[Agent, Agent], transcript: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setenv("CLAUDE_PID", str(os.getpid()))
+    spool.state(root, pair[0]["key"], FIRST, str(transcript))
+    registry.link(root, pair[0], FIRST, os.getpid())
+    sent = spool.send(root, "hello", pair[0])
+    payload = {"session_id": FIRST, "transcript_path": str(transcript)}
+    with mailbox.Mailbox(root, pair[0]["key"]).lock(), pytest.raises(LockBusy):
+        deliver._take_whole(root, pair[0]["key"], payload)
+    (block,) = deliver._take_whole(root, pair[0]["key"], payload)
+    assert mark(sent) in block

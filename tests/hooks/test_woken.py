@@ -132,3 +132,14 @@ def test_a_variable_of_the_callers_is_not_taken_for_a_session(
     monkeypatch.setenv("key", KEY)
     assert interpreted(folder, UNKNOWN)
     assert flag.exists()
+
+
+def test_what_stands_in_a_session_leads_to_no_other_folder(folder: Path) -> None:
+    wake()
+    elsewhere = folder / "elsewhere"
+    elsewhere.mkdir()
+    (elsewhere / "woken").touch()
+    up = "../" * len(Path(home.agent(home.home(), "x")).parts)
+    files.write(home.session(home.home(), SESSION), f"{up}{elsewhere}".encode())
+    assert interpreted(folder)
+    assert (elsewhere / "woken").exists()

@@ -45,6 +45,7 @@ _WOKEN = f"""\
 [ "$CLAUDE_CODE_ENTRYPOINT" != cli ] || {{
     home={_HOME}; at=$home/sessions/$CLAUDE_CODE_SESSION_ID; key=
     [ -L "$at" ] || [ ! -f "$at" ] || [ ! -O "$at" ] || read -r key < "$at"
+    case $key in */*) key= ;; esac
     woken=$home/agents/$key/woken
     [ ! -e "$woken" ] || ! /bin/rm "$woken" || exit 0
 }} 2> /dev/null
