@@ -12,8 +12,8 @@ from turnpost.lab.world import World
 
 
 @pytest.fixture
-def post(world: World, model: ScriptedModel) -> Iterator[Post]:
+def post(world: World, model: ScriptedModel, request: pytest.FixtureRequest) -> Iterator[Post]:
     """turnpost in a fresh world, installed in the project `shop`."""
-    made = Post(world, model)
+    made = Post(world, model, tools=request.node.get_closest_marker("tools") is not None)
     yield made
     made.close()

@@ -98,13 +98,17 @@ class Sent:
 
 
 class Post:
-    """turnpost in a world. Made by the `post` fixture, which also makes the project `shop`."""
+    """turnpost in a world. Made by the `post` fixture, which also makes the project `shop`.
 
-    def __init__(self, world: World, model: ScriptedModel) -> None:
+    Without `tools` its projects have the hooks only: the tool server takes a second of the processor in each session.
+    """
+
+    def __init__(self, world: World, model: ScriptedModel, *, tools: bool = False) -> None:
         self.world = world
         self.model = model
         self.root = str(world.state)
         self._gates: list[Gate] = []
+        self._with = () if tools else ("--no-tools",)
         self.shop = self.project("shop")
 
     def close(self) -> None:
@@ -118,7 +122,7 @@ class Post:
         """A repository with turnpost installed by its own command. Make it before the first session starts."""
         folder = self.world.project(name, git=True, settings=settings)
         if install:
-            self.run("install", "--project", str(folder))
+            self.run("install", "--project", str(folder), *self._with)
         return folder
 
     def configure(self, **values: float) -> None:

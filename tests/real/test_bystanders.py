@@ -13,7 +13,7 @@ import pytest
 
 from tests.real.kit import SETTINGS, Post
 
-pytestmark = [pytest.mark.real, pytest.mark.slow]
+pytestmark = [pytest.mark.real, pytest.mark.slow, pytest.mark.tools]
 
 ROUNDS = 5
 RATIO, ALLOWANCE = 2.0, 1.0

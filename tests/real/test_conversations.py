@@ -16,7 +16,7 @@ from turnpost.core import clock
 from turnpost.core.render import mark
 from turnpost.lab.model import ModelRequest, Say, ScriptedStep, Tool
 
-pytestmark = [pytest.mark.real, pytest.mark.slow]
+pytestmark = [pytest.mark.real, pytest.mark.slow, pytest.mark.tools]
 
 SECRET = "AKIA" + "QYLPMN5HHHFPZAM2"
 """Looks like a key of a well-known service; made up, and in two parts so that no scanner takes this file for a leak."""

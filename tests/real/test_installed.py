@@ -13,7 +13,7 @@ from turnpost.core import registry
 from turnpost.core.render import mark
 from turnpost.lab.model import Say
 
-pytestmark = [pytest.mark.real, pytest.mark.slow]
+pytestmark = [pytest.mark.real, pytest.mark.slow, pytest.mark.tools]
 
 SETTINGS = """\
 {

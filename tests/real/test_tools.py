@@ -13,7 +13,7 @@ from turnpost.core import mailbox
 from turnpost.core.render import mark
 from turnpost.lab.model import ModelRequest, Say, ScriptedStep, Tool
 
-pytestmark = [pytest.mark.real, pytest.mark.slow]
+pytestmark = [pytest.mark.real, pytest.mark.slow, pytest.mark.tools]
 
 BRIEFING = "turnpost: you are the agent {name}"
 
