@@ -8,7 +8,7 @@ from pathlib import Path
 import pytest
 
 from tests.core import spool
-from turnpost.core import clock, deliver, fork, mailbox, procs, registry, store, waiter
+from turnpost.core import clock, deliver, files, fork, mailbox, procs, registry, store, waiter
 from turnpost.core.errors import LockBusy
 from turnpost.core.records import TYPE_CHECKING
 from turnpost.core.render import mark
@@ -139,3 +139,39 @@ def test_what_has_no_room_in_context_is_claimed_by_nobody_beside_another(
         deliver._take_whole(root, pair[0]["key"], payload)
     (block,) = deliver._take_whole(root, pair[0]["key"], payload)
     assert mark(sent) in block
+
+
+def test_what_is_put_back_between_two_looks_of_the_waiter_is_seen(
+    root: str, pair: tuple[Agent, Agent], transcript: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """Nobody rings for it: unseen, it would wait for the next round."""
+    box = mailbox.Mailbox(root, pair[0]["key"])
+    spool.state(root, box.key, FIRST, str(transcript))
+    registry.link(root, pair[0], FIRST, os.getpid())
+    sent = claimed(root, pair[0], transcript)
+    mine: Waiter = {
+        "v": 1, "id": f"{os.getpid()}-{int(clock.monotonic() * 1000)}", "pid": os.getpid(), "token": None,
+        "session_id": FIRST, "harness_pid": os.getpid(), "since": clock.now(),
+    }  # fmt: skip
+    files.write(box.folder + "/waiter.json", store.pack(mine), durable=False)
+    looks: list[str] = []
+
+    def names(path: str) -> list[str]:
+        found = real(path)
+        if path in (box.queue, box.claimed) and not looks:
+            for name in real(box.claimed):
+                files.move(f"{box.claimed}/{name}", f"{box.queue}/{name}")
+        looks.append(path)
+        return found
+
+    real = files.names
+    monkeypatch.setattr(files, "names", names)
+    reading, writing = os.pipe()
+    os.set_blocking(reading, False)
+    try:
+        begun = clock.monotonic()
+        assert sent in waiter._listen(root, box.key, mine, reading, {"hook_event_name": "Stop"})
+        assert clock.monotonic() - begun < waiter.FLYING
+    finally:
+        os.close(reading)
+        os.close(writing)

@@ -148,8 +148,9 @@ def _listen(root: str, key: str, waiter: Waiter, fd: int, payload: deliver.Paylo
         if registry.key_of_session(root, waiter["session_id"]) != key:
             return ""  # the session is another agent's by now
         pause = ROUND
-        waiting = box.waiting()
-        if waiting or box.in_flight():
+        # In this order: what is put back moves from the one to the other, without a bell, and must be seen in one of them.
+        flying, waiting = box.in_flight(), box.waiting()
+        if flying or waiting:
             entering = _try(box, waiter, event, str(payload.get("transcript_path", "")))
             if entering:
                 return entering

@@ -303,7 +303,7 @@ class Coordinator:
             or (agent is not None and agent["retire"])
         ):
             bell.announce(self._root, key)
-        elif self._memory_of(key).fell_silent(store.load_state(self._root, key)) and not self._busy(key):
+        elif not self._busy(key) and self._memory_of(key).fell_silent(store.load_state(self._root, key)):
             self._begin(key, self._check)
         self._keep_subagents(key)
         for folder in (
