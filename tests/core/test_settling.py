@@ -50,6 +50,22 @@ def transcript(tmp_path: Path) -> Path:
     return made
 
 
+@pytest.fixture
+def forked(root: str, pair: tuple[Agent, Agent], transcript: Path, tmp_path: Path) -> tuple[Agent, Agent]:
+    """An agent whose session is gone, and the provisional agent of a copy of it."""
+    spool.state(root, pair[0]["key"], FIRST, str(transcript), pid=2**22 + 1)
+    spool.state(root, pair[1]["key"], SECOND, str(tmp_path / "second.jsonl"))
+    return pair
+
+
+def armed(harness_pid: int) -> Waiter:
+    """The record of a waiter that this process is, for a session that runs there."""
+    return {
+        "v": 1, "id": f"{os.getpid()}-{int(clock.monotonic() * 1000)}", "pid": os.getpid(), "token": None,
+        "session_id": FIRST, "harness_pid": harness_pid, "since": clock.now(),
+    }  # fmt: skip
+
+
 def test_what_a_session_wrote_just_before_it_died_is_still_seen(
     root: str, pair: tuple[Agent, Agent], transcript: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
@@ -85,11 +101,9 @@ def test_an_answer_in_a_transcript_that_a_hook_leaves_is_seen_first(
 
 
 def test_a_fork_that_takes_over_leaves_no_answer_of_the_session_before_unseen(
-    root: str, pair: tuple[Agent, Agent], transcript: Path, tmp_path: Path
+    root: str, forked: tuple[Agent, Agent], transcript: Path
 ) -> None:
-    owner, copy = pair
-    spool.state(root, owner["key"], FIRST, str(transcript), pid=2**22 + 1)
-    spool.state(root, copy["key"], SECOND, str(tmp_path / "second.jsonl"))
+    owner, copy = forked
     sent = claimed(root, owner, transcript)
     answer(transcript, sent)
     assert fork.adopt(root, owner["key"], copy["key"])
@@ -100,12 +114,8 @@ def test_a_fork_that_takes_over_leaves_no_answer_of_the_session_before_unseen(
     assert state["session_id"] == SECOND
 
 
-def test_a_fork_with_mail_of_its_own_takes_nobodys_place(
-    root: str, pair: tuple[Agent, Agent], transcript: Path, tmp_path: Path
-) -> None:
-    owner, copy = pair
-    spool.state(root, owner["key"], FIRST, str(transcript), pid=2**22 + 1)
-    spool.state(root, copy["key"], SECOND, str(tmp_path / "second.jsonl"))
+def test_a_fork_with_mail_of_its_own_takes_nobodys_place(root: str, forked: tuple[Agent, Agent]) -> None:
+    owner, copy = forked
     spool.send(root, "to the copy", copy)
     assert not fork.adopt(root, owner["key"], copy["key"])
     assert spool.bodies(root, copy) == ["to the copy"]
@@ -117,10 +127,7 @@ def test_a_waiter_whose_session_goes_on_in_another_process_takes_nothing(
 ) -> None:
     box = mailbox.Mailbox(root, pair[0]["key"])
     spool.state(root, box.key, FIRST, str(transcript))
-    mine: Waiter = {
-        "v": 1, "id": f"{os.getpid()}-{int(clock.monotonic() * 1000)}", "pid": os.getpid(), "token": None,
-        "session_id": FIRST, "harness_pid": os.getppid(), "since": clock.now(),
-    }  # fmt: skip
+    mine = armed(os.getppid())
     sent = spool.send(root, "hello", pair[0])
     assert waiter._try(box, mine, "Stop", str(transcript)) == ""
     assert progress(root, pair[0], sent) == "queued"
@@ -149,10 +156,7 @@ def test_what_is_put_back_between_two_looks_of_the_waiter_is_seen(
     spool.state(root, box.key, FIRST, str(transcript))
     registry.link(root, pair[0], FIRST, os.getpid())
     sent = claimed(root, pair[0], transcript)
-    mine: Waiter = {
-        "v": 1, "id": f"{os.getpid()}-{int(clock.monotonic() * 1000)}", "pid": os.getpid(), "token": None,
-        "session_id": FIRST, "harness_pid": os.getpid(), "since": clock.now(),
-    }  # fmt: skip
+    mine = armed(os.getpid())
     files.write(box.folder + "/waiter.json", store.pack(mine), durable=False)
     looks: list[str] = []
 
